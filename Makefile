@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# The modules are built by kbuild (see Kbuild) out of this tree's way, in
+# build/modules/. `make help` lists the targets.
+
+# The kernel that `make` and `make install` build for: the running one, or else
+# the newest whose headers are installed.
+KDIR ?= $(firstword $(wildcard /lib/modules/$(shell uname -r)/build) \
+	$(shell ls -d /lib/modules/*/build 2>/dev/null | sort -rV))
+# Not what `make kernelrelease` says, which is another with Debian's headers.
+RELEASE = $(shell sed 's/.*"\(.*\)"/\1/' $(KDIR)/include/generated/utsrelease.h)
+
+# The kernel that the VM boots; see tests/vm/fetch-kernel.
+VM_KERNEL ?= 6.1
+
+all: modules tc tools
+
+help:
+	@echo "make             modules for KDIR, the tc plugin, the tools"
+	@echo "make demo        the demonstration in a VM; results in build/demo/"
+	@echo "make check       all tests; SUITES='NAME...' for some of them"
+	@echo "make vm          a shell in the VM, with the modules loaded"
+	@echo "make install     modules for KDIR, the tc plugin, its man page"
+	@echo "make clean       removes what was built, keeps what was downloaded"
+
+deps-%:
+	@scripts/deps $*
+
+have-kdir:
+	@test -e "$(KDIR)/Makefile" || { \
+		echo "No kernel headers: apt-get install linux-headers-amd64," \
+			"or make KDIR=DIRECTORY" >&2; exit 1; }
+
+modules: have-kdir deps-build
+	@echo "modules for $(KDIR)"
+	@scripts/build-modules $(RELEASE) $(KDIR) kernel
+	@ls build/modules/$(RELEASE)/*.ko
+
+tc: deps-build
+	@$(MAKE) -s -C tc
+
+tools: deps-build
+	@$(MAKE) -s -C tests/traffic
+
+# What the VM gets: all of the above, for its own kernel.
+vm-files: deps-test tc tools
+	@tests/vm/fetch-kernel $(VM_KERNEL)
+	@echo "modules for the VM's kernel, $(VM_KERNEL)"
+	@scripts/build-modules $(VM_KERNEL) build/kernels/$(VM_KERNEL)/kdir \
+		kernel tests/bench
+
+check: vm-files
+	@tests/check $(SUITES)
+
+demo: vm-files
+	@tools/demo/run
+
+vm: vm-files
+	@tests/vm/run --interactive --smp 2 -- sh -c 'modprobe sch_abe; exec bash'
+
+install: all
+	$(MAKE) -C $(KDIR) M=$(CURDIR)/build/kbuild/$(RELEASE) \
+		CONFIG_DEBUG_INFO_BTF_MODULES= CONFIG_MODULE_SIG_ALL= \
+		INSTALL_MOD_DIR=updates modules_install
+	depmod $(RELEASE)
+	$(MAKE) -C tc install
+
+clean:
+	find build -mindepth 1 -maxdepth 1 ! -name kernels ! -name cache \
+		-exec rm -rf {} +
+
+.PHONY: all help have-kdir modules tc tools vm-files check demo vm install clean

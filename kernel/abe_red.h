@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * First stage of the packet admission control: RED with a controlled gap
+ * between losses and a drop bias between the colours.
+ *
+ * The average queue [BIAS00] Eq. (3), moved at each arrival,
+ *
+ *	avg <- avg + w * (queue - avg),
+ *
+ * gives the blue probability p [BIAS00] Eq. (1), linear from 0 at min to
+ * P at max; above max it is 1, or with "gentle" it climbs on to 1 at 2*max.
+ * A green packet's probability is alpha*p [ABE99] 4.2.
+ *
+ * p says how many packets are lost, the spacing says how far apart. All five
+ * are one mechanism here: a packet adds its probability to the risk that has
+ * run up since the last loss, and is lost once the risk reaches a threshold
+ * drawn after that loss. With u uniform in (0, 1]:
+ *
+ *	spacing			threshold	gap in packets, constant p
+ *	uniform			u		1 .. 1/p, equally likely
+ *	geometric		(each packet)	geometric, mean 1/p
+ *	delayed_uniform		1 + u		1/p + 1 .. 2/p, equally likely
+ *	delayed_geometric	1, then each	1/p + geometric, mean 2/p
+ *	deterministic		1		1/p
+ *
+ * Adding up p instead of multiplying a count by the newest p is the same
+ * while p is constant, and stays right when p moves or follows packet sizes.
+ * There is one draw a loss in the three threshold spacings.
+ *
+ * Each colour has its own risk and threshold, so that the ratio of the two
+ * loss rates is alpha whatever the pattern of arrivals: with a common count a
+ * loss that has come due takes the packet at hand, whatever its colour, and
+ * the ratio tends to 1 as the spacing gets regular. A green packet stands for
+ * alpha blue ones, so a green threshold can be passed by a fraction of a
+ * packet: what is left over is carried to the next gap, else rounding to
+ * whole green packets would make green losses too few.
+ */
+#ifndef _ABE_RED_H
+#define _ABE_RED_H
+
+#include <uapi/linux/pkt_sch_abe.h>
+
+#include "abe_math.h"
+
+/**
+ * struct abe_red - what an arrival needs of the RED configuration
+ * @min:	lower threshold, Q32.32 bytes or packets
+ * @max:	upper threshold, likewise; @max > @min
+ * @weight:	w, Q31 in (0, 1]
+ * @prob:	P, Q31 in (0, 1]
+ * @slope:	P / (max - min), see abe_slope()
+ * @gentle_slope: (1 - P) / max, see abe_slope()
+ * @gentle:	climb to 1 at 2*max instead of jumping there at max
+ */
+struct abe_red {
+	u64	min;
+	u64	max;
+	u32	weight;
+	u32	prob;
+	u64	slope;
+	u64	gentle_slope;
+	bool	gentle;
+};
+
+/* A halving in half a microsecond; keeps 2^40 ns of idle time within 64 bits. */
+#define ABE_DECAY_MAX	0x8000000000ULL	/* 2^39 */
+
+/**
+ * struct abe_gap - the way of one colour to its next first-stage loss
+ * @risk:	probability run up since the last loss, Q31
+ * @threshold:	risk at which the next loss comes, Q31; 0: none drawn yet
+ */
+struct abe_gap {
+	u64	risk;
+	u64	threshold;
+};
+
+/**
+ * struct abe_rnd - xorshift64* generator of the drop decisions
+ * @state:	never 0
+ */
+struct abe_rnd {
+	u64	state;
+};
+
+static inline void abe_rnd_seed(struct abe_rnd *rnd, u64 seed)
+{
+	/* Spread small seeds over the state: splitmix64's finaliser. */
+	seed += 0x9e3779b97f4a7c15ULL;
+	seed = (seed ^ (seed >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	seed = (seed ^ (seed >> 27)) * 0x94d049bb133111ebULL;
+	seed ^= seed >> 31;
+	rnd->state = seed ? seed : 1;
+}
+
+/**
+ * abe_rnd_q31() - a uniform random number
+ * @rnd: generator
+ *
+ * In line and per qdisc, so that a seed replays every decision, and at a
+ * tenth of the cost of get_random_u32().
+ *
+ * Return: uniform in [0, 1), Q31.
+ */
+static inline u32 abe_rnd_q31(struct abe_rnd *rnd)
+{
+	u64 x = rnd->state;
+
+	x ^= x >> 12;
+	x ^= x << 25;
+	x ^= x >> 27;
+	rnd->state = x;
+	return (x * 0x2545f4914f6cdd1dULL) >> 33;
+}
+
+/**
+ * abe_slope() - rise over run
+ * @rise:	Q31 in [0, 1]
+ * @run:	whole bytes or packets, 1 .. 2^31
+ *
+ * The product with a distance in Q32.32 has the result, in Q31, in its upper
+ * half: one multiplication and no shift. Off by less than two units of Q31 for
+ * distances below 2^63.
+ *
+ * Return: @rise / @run with 32 more fraction bits, at most 2^63.
+ */
+static inline u64 abe_slope(u32 rise, u64 run)
+{
+	return abe_ratio(rise, run, 32);
+}
+
+static inline u64 abe_along(u64 distance, u64 slope)
+{
+	return mul_u64_u64_shr(distance, slope, 64);
+}
+
+/**
+ * abe_red_set() - derive the slopes from the thresholds
+ * @red:	its prob and gentle are given
+ * @min:	bytes or packets
+ * @max:	bytes or packets, raised to @min + 1 if it is not above @min
+ */
+static inline void abe_red_set(struct abe_red *red, u64 min, u64 max)
+{
+	if (max <= min)
+		max = min + 1;
+	red->min = min << 32;
+	red->max = max << 32;
+	red->slope = abe_slope(red->prob, max - min);
+	red->gentle_slope = abe_slope(ABE_Q31_ONE - red->prob, max);
+}
+
+/**
+ * abe_red_average() - move the average queue at an arrival
+ * @avg:	old average, Q32.32, below 2^63
+ * @queue:	bytes or packets queued, below 2^31
+ * @weight:	w, Q31
+ *
+ * Return: the new average, Q32.32.
+ */
+static inline u64 abe_red_average(u64 avg, u64 queue, u32 weight)
+{
+	queue <<= 32;
+	if (queue >= avg)
+		return avg + mul_u64_u32_shr(queue - avg, weight, 31);
+	return avg - mul_u64_u32_shr(avg - queue, weight, 31);
+}
+
+/**
+ * abe_red_probability() - p of a blue packet of average size
+ * @red:	configuration
+ * @avg:	average queue, Q32.32
+ *
+ * Return: Q31, at most ABE_Q31_ONE, which is a loss that is certain.
+ */
+static inline u32 abe_red_probability(const struct abe_red *red, u64 avg)
+{
+	if (avg < red->min)
+		return 0;
+	if (avg < red->max)
+		return abe_along(avg - red->min, red->slope);
+	if (!red->gentle || avg >= 2 * red->max)
+		return ABE_Q31_ONE;
+	return min_t(u64, ABE_Q31_ONE,
+		     red->prob + abe_along(avg - red->max, red->gentle_slope));
+}
+
+/**
+ * abe_red_adapt() - P of Adaptive RED after another interval
+ * @prob:	P, Q31
+ * @avg:	average queue, Q32.32
+ * @min:	lower threshold, Q32.32
+ * @max:	upper threshold, Q32.32
+ *
+ * Floyd, Gummadi, Shenker 2001: additive increase by min(0.01, P/4) above
+ * the target, multiplicative decrease by 0.9 below it, while P is
+ * in [0.01, 0.5]; the target is the middle fifth between the thresholds.
+ *
+ * Return: the new P, Q31.
+ */
+static inline u32 abe_red_adapt(u32 prob, u64 avg, u64 min, u64 max)
+{
+	const u32 percent = ABE_Q31_ONE / 100;
+	u64 fifth = div_u64(max - min, 5);
+
+	if (avg > min + 3 * fifth && prob <= ABE_Q31_ONE / 2)
+		prob += min_t(u32, percent, prob / 4);
+	else if (avg < min + 2 * fifth && prob >= percent)
+		prob = mul_u64_u32_shr(prob, ABE_Q31_ONE / 10 * 9, 31);
+	return prob;
+}
+
+/**
+ * abe_red_decay() - average queue after an idle time
+ * @avg:	average when the queue went empty, Q32.32
+ * @idle:	length of the idle time, ns
+ * @rate:	halvings of the average for each ns, 48 fraction bits:
+ *		-log2(1 - w) * packets per ns, at most ABE_DECAY_MAX
+ *
+ * As if @idle's worth of packets had found the queue empty.
+ *
+ * Return: the aged average, Q32.32.
+ */
+static inline u64 abe_red_decay(u64 avg, u64 idle, u64 rate)
+{
+	u64 halvings;	/* 32 fraction bits */
+
+	if (idle >> 40)		/* 18 minutes; keeps the product in range */
+		return 0;
+	halvings = mul_u64_u64_shr(idle, rate, 16);
+	if (halvings >> 38)	/* 2^-64 of it is left */
+		return 0;
+	return mul_u64_u64_shr(avg, abe_exp2(-(s64)halvings, 31), 31);
+}
+
+/*
+ * Draw the threshold of the next gap. With @packet, the probability of a blue
+ * packet, it is rounded up to whole ones, as a blue gap is by its last packet.
+ *
+ * Without that, and with risk left over from the last gap, packets are weighed
+ * by size. A threshold below what is left would take the next packet whatever
+ * its size, so the uniform draw is made narrower by twice as much instead.
+ */
+static inline void abe_gap_draw(struct abe_gap *gap, u32 spacing, u64 packet,
+				struct abe_rnd *rnd)
+{
+	u64 draw = abe_rnd_q31(rnd) + 1ULL, rest;
+
+	switch (spacing) {
+	case TCA_ABE_SPACING_DELAYED_UNIFORM:
+		draw += ABE_Q31_ONE;
+		break;
+	case TCA_ABE_SPACING_UNIFORM:
+		if (packet)
+			break;
+		rest = min_t(u64, gap->risk, ABE_Q31_ONE / 2);
+		gap->risk = 0;
+		gap->threshold = 1 + (draw * (ABE_Q31_ONE - 2 * rest) >> 31);
+		return;
+	default:
+		gap->threshold = ABE_Q31_ONE;
+		return;
+	}
+	if (packet) {
+		div64_u64_rem(draw - 1, packet, &rest);
+		draw += packet - 1 - rest;
+	}
+	gap->threshold = draw;
+}
+
+/*
+ * The risk has reached the threshold, or the spacing decides anew for each
+ * packet: the geometric one keeps no risk and a threshold of 0, the delayed
+ * one gets here once its delay is over. The packet that completes a delay is
+ * exposed only to the part of its probability beyond it, which makes the mean
+ * gap 2/p exactly.
+ */
+static noinline bool abe_gap_reached(struct abe_gap *gap, u32 spacing, u64 p,
+				     bool carry, u64 packet,
+				     struct abe_rnd *rnd)
+{
+	if (spacing == TCA_ABE_SPACING_GEOMETRIC) {
+		gap->risk = 0;
+		return abe_rnd_q31(rnd) < p;
+	}
+	if (unlikely(!gap->threshold)) {
+		gap->risk = 0;
+		abe_gap_draw(gap, spacing, packet, rnd);
+		gap->risk = p;
+		if (gap->risk < gap->threshold)
+			return false;
+	}
+	if (spacing == TCA_ABE_SPACING_DELAYED_GEOMETRIC) {
+		p = min(p, gap->risk - ABE_Q31_ONE);
+		gap->risk = ABE_Q31_ONE;
+		if (abe_rnd_q31(rnd) >= p)
+			return false;
+		gap->risk = 0;
+		return true;
+	}
+	if (carry || spacing == TCA_ABE_SPACING_DETERMINISTIC)
+		gap->risk = min_t(u64, gap->risk - gap->threshold, ABE_Q31_ONE);
+	else
+		gap->risk = 0;
+	abe_gap_draw(gap, spacing, packet, rnd);
+	return true;
+}
+
+/**
+ * abe_gap_loss() - first-stage verdict on one packet
+ * @gap:	state of the packet's colour
+ * @spacing:	enum tca_abe_spacing; when it changes, @gap starts from zero
+ * @p:		this packet's probability, Q31: alpha and size included
+ * @carry:	keep what the risk exceeds the threshold by (green, and packets
+ *		weighed by size); else the gap is a whole number of packets
+ * @packet:	probability of a blue packet, Q31, if this one is green and sizes
+ *		do not count; else 0. A blue gap ends with a whole packet, and
+ *		a carried green gap has to be as long.
+ * @rnd:	generator
+ *
+ * Most packets cost an addition and a comparison.
+ *
+ * Return: true if the packet is to be lost.
+ */
+static inline bool abe_gap_loss(struct abe_gap *gap, u32 spacing, u64 p,
+				bool carry, u64 packet, struct abe_rnd *rnd)
+{
+	if (unlikely(p >= ABE_Q31_ONE))
+		return true;
+	gap->risk += p;
+	if (likely(gap->risk < gap->threshold))
+		return false;
+	return abe_gap_reached(gap, spacing, p, carry, packet, rnd);
+}
+
+#endif /* _ABE_RED_H */

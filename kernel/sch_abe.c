@@ -1,0 +1,1612 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Alternative Best-Effort: low delay for green packets, no less throughput
+ * for blue ones.
+ *
+ * Hurley, Le Boudec, Thiran, "The Alternative Best-Effort Service", EPFL
+ * SSC/1999/036 [ABE99]; spacing of losses after Misra, Ott, Baras, ICCS 2000
+ * [BIAS00].
+ *
+ * Two FIFOs, green and blue, in earliest-deadline-first order: a green
+ * packet's deadline is its arrival, a blue one's is D later. Deadlines within
+ * a colour never decrease, so the order is a comparison of two heads, and
+ * packets of one colour are never reordered. On arrival a packet passes
+ *
+ *  1. RED over both colours' queue, green with alpha times the probability
+ *     (abe_red.h);
+ *  2. green only: the green bound. With more than green_limit queued whose
+ *     deadline has come, it could not leave within green_limit / rate;
+ *  3. the buffer's limit.
+ *
+ * Once an interval the control loop (abe_loop.h) sets alpha, so that blue is
+ * paid back for waiting, and D. It runs on the first arrival after the
+ * interval's end: no timer, and nothing to do while the link is idle.
+ *
+ * Thresholds given as durations are multiplied by the drain rate, measured
+ * from departures while the queue is busy.
+ */
+
+#include <linux/ethtool.h>
+#include <linux/if_vlan.h>
+#include <linux/kernel.h>
+#include <linux/ktime.h>
+#include <linux/module.h>
+#include <linux/random.h>
+#include <linux/rtnetlink.h>
+#include <linux/skbuff.h>
+#include <net/inet_ecn.h>
+#include <net/netlink.h>
+#include <net/pkt_cls.h>
+#include <net/pkt_sched.h>
+
+#include "abe_compat.h"
+#include "abe_loop.h"
+#include "abe_math.h"
+#include "abe_red.h"
+
+#define CREATE_TRACE_POINTS
+#include "abe_trace.h"
+
+/* Where a packet was lost, as in the tracepoint abe_drop. */
+enum abe_stage { ABE_EARLY, ABE_LATE, ABE_LIMIT, ABE_STAGES };
+
+/* The largest queue that a configuration can ask for. */
+#define ABE_MAX_TIME	10000000U	/* us */
+#define ABE_MAX_BYTES	0x40000000U	/* 2^30 */
+#define ABE_MAX_PACKETS	0x100000U	/* 2^20 */
+
+/*
+ * The fastest link, bytes/s: no rate is taken for more, or the quotients of
+ * mul_u64_u64_div_u64(), which traps when they do not fit, might not fit.
+ */
+#define ABE_MAX_RATE	0x10000000000ULL	/* 2^40 */
+
+/* Floors of the thresholds in unit time, in full-size packets. */
+#define ABE_FLOOR_LIMIT	30
+#define ABE_FLOOR_GREEN	2
+#define ABE_FLOOR_MIN	5
+#define ABE_FLOOR_MAX	15
+
+/* A look at the drain rate takes this long and this many full-size packets. */
+#define ABE_DRAIN_NS	(25 * NSEC_PER_MSEC)
+#define ABE_DRAIN_PKTS	4
+/* Weight of one look, as a shift. */
+#define ABE_DRAIN_SHIFT	3
+
+/* How old a reading of the clock may be, and for how many events. */
+#define ABE_CLOCK_NS	(64 * NSEC_PER_USEC)
+#define ABE_CLOCK_TICKS	32
+
+/**
+ * struct abe_cb - what a queued packet carries in its control block
+ * @arrived:	arrival, ns
+ * @deadline:	finishing service deadline, ns
+ */
+struct abe_cb {
+	u64	arrived;
+	u64	deadline;
+};
+
+/**
+ * struct abe_counters - one colour since the qdisc was made
+ * @queued:	packets that got into the queue and were not thrown out again
+ * @bytes_in:	their bytes
+ * @sent:	packets
+ * @bytes:	bytes sent
+ * @delay:	sum of the sent packets' sojourn times, ns
+ * @delay_max:	longest sojourn of a sent packet, ns
+ * @drops:	packets, by stage
+ * @marks:	packets
+ *
+ * What is in the queue now is a difference, see abe_len(): one counter less
+ * to write at either end.
+ */
+struct abe_counters {
+	u64	queued;
+	u64	bytes_in;
+	u64	sent;
+	u64	bytes;
+	u64	delay;
+	u64	delay_max;
+	u64	drops[ABE_STAGES];
+	u64	marks;
+};
+
+/**
+ * struct abe_fifo - the queue of one colour
+ * @head:	next to leave
+ * @tail:	last that came; valid while @head is
+ * @deadline:	the last one given
+ * @gap:	way to the next first-stage loss
+ * @n:		counters
+ *
+ * Two cache lines.
+ */
+struct abe_fifo {
+	struct sk_buff	*head;
+	struct sk_buff	*tail;
+	u64		deadline;
+	struct abe_gap	gap;
+	struct abe_counters n;
+} ____cacheline_aligned;
+
+/**
+ * struct abe_config - the options as they were given
+ * @v:		u32 attributes, indexed by number, in their netlink formats;
+ *		TCA_ABE_FLAGS holds the bits
+ * @rate:	bytes/s, 0: estimate
+ * @green_dscp:	bit n: DSCP n is green
+ * @seed:	0: random
+ */
+struct abe_config {
+	u32	v[__TCA_ABE_MAX];
+	u64	rate;
+	u64	green_dscp;
+	u64	seed;
+};
+
+/**
+ * struct abe_sched_data - a qdisc
+ *
+ * Derived from the configuration, read at each packet:
+ * @red:	first stage
+ * @green_dscp:	bit n: DSCP n is green
+ * @limit:	in force, bytes or packets
+ * @green_limit: in force, bytes or packets
+ * @size_mask:	see abe_size()
+ * @size_one:	see abe_size()
+ * @flags:	TCA_ABE_F_*
+ * @ticks_max:	see abe_now()
+ * @spare:	bytes up to which stage one takes nothing (unit time), else 0
+ * @spacing:	enum tca_abe_spacing
+ * @slow_colour: the colour is not just the DSCP's
+ * @filters:	tc filters
+ *
+ * Moved by packets:
+ * @size:	queued now, bytes or packets
+ * @ticks:	enqueues and dequeues until the clock is read again
+ * @now:	last reading of the clock, ns
+ * @now_jiffies: when that was
+ * @average:	average queue, Q32.32
+ * @update_at:	when the control loop is due, ns
+ * @drain_at:	when to look at the drain rate, ns
+ * @peeked:	queue whose head a parent has been shown, or NULL
+ * @undue:	first blue packet not counted in @due, or NULL: all are, or
+ *		there is none
+ * @due:	size of the blue packets known to have reached their deadline
+ * @looks:	green arrivals that looked at what was ahead
+ * @ahead:	sum of what they found
+ * @fifo:	the two queues
+ *
+ * Less often:
+ * @rnd:	drop decisions
+ * @drain_from:	start of the running look at the drain rate, ns; 0: none
+ * @drain_bytes: bytes sent by then
+ * @idle_from:	when the queue went empty, ns
+ * @decay:	ageing of the average while idle, see abe_red_decay()
+ * @taken:	what to return for a packet that a filter took, or -1: the filter
+ *		has it, and it must not be freed
+ * @size_scale:	1 / avpkt, Q31 (bytemode)
+ * @green_mark:	value of skb->mark that is green
+ * @green_mask:	bits of it that count; 0: none
+ * @loop:	control loop
+ * @loop_parms:	its configuration
+ * @before:	counters at the last update
+ * @drain_rate:	bytes/s, given or estimated
+ * @drain_known: it is not just the link's speed
+ * @prob:	P in force (adaptive), Q31
+ * @config:	options as given
+ * @block:	filter block
+ */
+struct abe_sched_data {
+	struct abe_red	red;
+	u64		green_dscp;
+	u64		limit;
+	u64		green_limit;
+	u32		size_mask;
+	u32		size_one;
+	u32		flags;
+	u32		spare;
+	int		ticks_max;
+	u8		spacing;
+	bool		slow_colour;
+	struct tcf_proto __rcu *filters;
+
+	u32		size ____cacheline_aligned;
+	int		ticks;
+	u64		now;
+	unsigned long	now_jiffies;
+	u64		average;
+	u64		update_at;
+	u64		drain_at;
+	struct abe_fifo	*peeked;
+	struct sk_buff	*undue;
+	u64		due;
+	u32		looks;
+	u64		ahead;
+	struct abe_fifo	fifo[ABE_COLOURS];
+
+	struct abe_rnd	rnd;
+	u64		drain_from;
+	u64		drain_bytes;
+	u64		idle_from;
+	u64		decay;
+	int		taken;
+	u32		size_scale;
+	u32		green_mark;
+	u32		green_mask;
+	struct abe_loop	loop;
+	struct abe_loop_parms loop_parms;
+	struct abe_counters before[ABE_COLOURS];
+	u64		drain_rate;
+	bool		drain_known;
+	u32		prob;
+	struct abe_config config;
+	struct tcf_block *block;
+};
+
+static struct abe_cb *abe_cb(const struct sk_buff *skb)
+{
+	qdisc_cb_private_validate(skb, sizeof(struct abe_cb));
+	return (struct abe_cb *)qdisc_skb_cb(skb)->data;
+}
+
+/*
+ * What a packet takes of limits and thresholds: its length, or one. A mask
+ * is cheaper than a branch that is taken for each packet of some users.
+ */
+static u32 abe_size(const struct abe_sched_data *q, const struct sk_buff *skb)
+{
+	return (qdisc_pkt_len(skb) & q->size_mask) | q->size_one;
+}
+
+static u32 abe_len(const struct abe_fifo *f)
+{
+	return f->n.queued - f->n.sent;
+}
+
+static u32 abe_backlog(const struct abe_fifo *f)
+{
+	return f->n.bytes_in - f->n.bytes;
+}
+
+static u32 abe_fifo_size(const struct abe_sched_data *q,
+			 const struct abe_fifo *f)
+{
+	return q->size_one ? abe_len(f) : abe_backlog(f);
+}
+
+static int abe_colour_of(const struct abe_sched_data *q,
+			 const struct abe_fifo *f)
+{
+	return f - q->fifo;
+}
+
+static noinline u64 abe_read_clock(struct abe_sched_data *q)
+{
+	q->now = ktime_get_ns();
+	q->now_jiffies = jiffies;
+	q->ticks = q->ticks_max;
+	return q->now;
+}
+
+/*
+ * The time, as exact as the link's speed deserves. Reading the clock costs a
+ * third of all that is done for a packet. On links of up to 90 Mb/s it is
+ * read at every arrival and departure; on faster ones often enough that a
+ * reading is no older than ABE_CLOCK_NS while packets flow, and than a tick
+ * of the kernel's if the device stalls.
+ */
+static u64 abe_now(struct abe_sched_data *q)
+{
+	if (likely(--q->ticks > 0 && !time_after(jiffies, q->now_jiffies)))
+		return q->now;
+	return abe_read_clock(q);
+}
+
+/* --- thresholds and control, a few times a second at most --- */
+
+static u64 abe_time_to_bytes(u32 us, u64 rate)
+{
+	return min_t(u64, mul_u64_u64_div_u64(us, rate, USEC_PER_SEC),
+		     ABE_MAX_BYTES);
+}
+
+/*
+ * A unit-time threshold in bytes: at least @packets full-size ones, and for
+ * devices of huge MTU still within the queue sizes that the maths is made for.
+ */
+static u64 abe_threshold(const struct abe_sched_data *q, int attr,
+			 u32 mtu, u32 packets)
+{
+	return clamp_t(u64, abe_time_to_bytes(q->config.v[attr], q->drain_rate),
+		       min_t(u64, (u64)mtu * packets, ABE_MAX_BYTES),
+		       ABE_MAX_BYTES);
+}
+
+/* The weight in force, Q31, from the drain rate if it is auto. */
+static u32 abe_weight(const struct abe_sched_data *q)
+{
+	u32 weight = q->config.v[TCA_ABE_WEIGHT];
+	u32 avpkt = q->config.v[TCA_ABE_AVPKT];
+
+	if (weight)
+		return weight;
+	/*
+	 * 1 - exp(-x), x = avpkt / drain rate, a time constant of a second,
+	 * as x / (1 + x/2): 0.1 % off at ten packets a second, less above.
+	 */
+	return clamp_t(u64, abe_ratio(2 * avpkt, 2 * q->drain_rate + avpkt, 31),
+		       1, ABE_Q31_ONE);
+}
+
+/* Length of a full-size packet. A device may have an MTU and header of 0. */
+static u32 abe_mtu(const struct Qdisc *sch)
+{
+	return max(psched_mtu(qdisc_dev(sch)), 64U);
+}
+
+/* Bring everything that depends on the drain rate, P or MTU up to date. */
+static void abe_scale(struct Qdisc *sch)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+	const u32 *v = q->config.v;
+	u32 mtu = abe_mtu(sch);
+	u64 min, max, halving;
+
+	q->red.weight = abe_weight(q);
+	q->red.prob = q->prob;
+	if (v[TCA_ABE_UNIT] == TCA_ABE_UNIT_TIME) {
+		q->limit = abe_threshold(q, TCA_ABE_LIMIT, mtu,
+					 ABE_FLOOR_LIMIT);
+		q->green_limit = abe_threshold(q, TCA_ABE_GREEN_LIMIT, mtu,
+					       ABE_FLOOR_GREEN);
+		min = abe_threshold(q, TCA_ABE_MIN_TH, mtu, ABE_FLOOR_MIN);
+		max = abe_threshold(q, TCA_ABE_MAX_TH, mtu, ABE_FLOOR_MAX);
+		/*
+		 * An average over a second is still high when the burst that
+		 * raised it has long gone. Losing packets from a queue below
+		 * min would then leave the link idle.
+		 */
+		q->spare = min;
+	} else {
+		q->spare = 0;
+		q->limit = v[TCA_ABE_LIMIT];
+		q->green_limit = v[TCA_ABE_GREEN_LIMIT];
+		min = v[TCA_ABE_MIN_TH];
+		max = v[TCA_ABE_MAX_TH];
+	}
+	abe_red_set(&q->red, min, max);
+
+	/* -log2(1 - w) for each packet, 48 fraction bits, times packets/ns */
+	if (q->red.weight >= ABE_Q31_ONE)
+		halving = 32ULL << 48;
+	else
+		halving = ((31LL << 32) -
+			   abe_log2(ABE_Q31_ONE - q->red.weight)) << 16;
+	halving = mul_u64_u64_div_u64(halving, q->drain_rate,
+				      (u64)v[TCA_ABE_AVPKT] * NSEC_PER_SEC);
+	q->decay = min(halving, ABE_DECAY_MAX);
+
+	/* An arrival and a departure for each full-size packet's time. */
+	q->ticks_max = clamp_t(u64, div_u64(mul_u64_u64_div_u64(q->drain_rate,
+								2 * ABE_CLOCK_NS,
+								NSEC_PER_SEC),
+					    mtu),
+			       1, ABE_CLOCK_TICKS);
+}
+
+static u64 abe_arrived(const struct abe_counters *n)
+{
+	return n->queued + n->drops[ABE_EARLY] + n->drops[ABE_LATE] +
+	       n->drops[ABE_LIMIT];
+}
+
+static void abe_sample(const struct abe_sched_data *q,
+		       struct abe_loop_sample *s)
+{
+	int c;
+
+	for (c = 0; c < ABE_COLOURS; c++) {
+		const struct abe_counters *now = &q->fifo[c].n;
+		const struct abe_counters *old = &q->before[c];
+
+		s->arrived[c] = abe_arrived(now) - abe_arrived(old);
+		s->sent[c] = now->sent - old->sent;
+		s->delay[c] = now->delay - old->delay;
+		s->early[c] = now->drops[ABE_EARLY] - old->drops[ABE_EARLY] +
+			      now->marks - old->marks;
+	}
+	/* q_b is the loss ratio of blue, whatever took the packets. */
+	s->early[ABE_BLUE] += q->fifo[ABE_BLUE].n.drops[ABE_LIMIT] -
+			      q->before[ABE_BLUE].drops[ABE_LIMIT];
+	s->late = q->fifo[ABE_GREEN].n.drops[ABE_LATE] -
+		  q->before[ABE_GREEN].drops[ABE_LATE];
+	s->ahead = q->ahead;
+	s->looks = q->looks;
+	s->green_limit = max(q->green_limit, 1ULL);
+}
+
+/* An interval of the control loop has ended. */
+static noinline void abe_control(struct Qdisc *sch, u64 now)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+	struct abe_loop_sample sample;
+	int c;
+
+	abe_sample(q, &sample);
+	abe_loop_update(&q->loop, &q->loop_parms, &sample);
+	if (q->flags & TCA_ABE_F_ADAPTIVE)
+		q->prob = abe_red_adapt(q->prob, q->average, q->red.min,
+					q->red.max);
+	abe_scale(sch);
+	trace_abe_control(sch, &q->loop, &sample,
+			  abe_exp2(q->loop.log_target, 16), q->average,
+			  q->drain_rate);
+	for (c = 0; c < ABE_COLOURS; c++)
+		q->before[c] = q->fifo[c].n;
+	q->ahead = 0;
+	q->looks = 0;
+	q->update_at = now + (u64)q->config.v[TCA_ABE_INTERVAL] * NSEC_PER_USEC;
+}
+
+/*
+ * Measure the drain rate. A look runs within one busy period, long enough
+ * that batches of the device below and single packets do not matter; one that
+ * the queue runs empty in is thrown away, as the link may then have waited.
+ */
+static noinline void abe_drain(struct Qdisc *sch, u64 now)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+	u64 bytes = q->fifo[ABE_BLUE].n.bytes + q->fifo[ABE_GREEN].n.bytes;
+	u64 rate;
+
+	if (q->drain_from) {
+		if (bytes - q->drain_bytes < (u64)ABE_DRAIN_PKTS * abe_mtu(sch))
+			return;
+		rate = mul_u64_u64_div_u64(bytes - q->drain_bytes,
+					   NSEC_PER_SEC, now - q->drain_from);
+		if (q->drain_known)
+			rate = q->drain_rate - (q->drain_rate >> ABE_DRAIN_SHIFT) +
+			       (rate >> ABE_DRAIN_SHIFT);
+		q->drain_rate = clamp(rate, 1ULL, ABE_MAX_RATE);
+		q->drain_known = true;
+		abe_scale(sch);
+	}
+	q->drain_from = now;
+	q->drain_bytes = bytes;
+	q->drain_at = now + ABE_DRAIN_NS;
+}
+
+/* --- colours --- */
+
+/* DSCP of an IP packet, also behind VLAN tags; -1 if it is not IP. */
+static noinline int abe_dscp(const struct sk_buff *skb)
+{
+	__be16 proto = skb->protocol;
+	int offset = skb_network_offset(skb);
+	const u8 *ip;
+	u8 buf[2];
+
+	if (unlikely(eth_type_vlan(proto))) {
+		offset = 0;
+		proto = __vlan_get_protocol(skb, proto, &offset);
+	}
+	if (proto != htons(ETH_P_IP) && proto != htons(ETH_P_IPV6))
+		return -1;
+	ip = skb_header_pointer(skb, offset, sizeof(buf), buf);
+	if (!ip)
+		return -1;
+	if (proto == htons(ETH_P_IP))
+		return ip[1] >> 2;
+	return (ip[0] & 0xf) << 2 | ip[1] >> 6;
+}
+
+static __always_inline struct abe_fifo *
+abe_dscp_colour(struct abe_sched_data *q, const struct sk_buff *skb)
+{
+	const u8 *ip = skb_network_header(skb);
+	int dscp;
+
+	if (likely(skb->protocol == htons(ETH_P_IP) &&
+		   ip + 2 <= skb_tail_pointer(skb))) {
+		dscp = ip[1] >> 2;
+	} else {
+		dscp = abe_dscp(skb);
+		if (dscp < 0)
+			return &q->fifo[ABE_BLUE];
+	}
+	return &q->fifo[q->green_dscp >> dscp & 1];
+}
+
+/*
+ * Colour that the attached filters give: a colour, -1 if they say nothing,
+ * or -2 if they took the packet, with *ret what to return.
+ */
+static int abe_filter(struct sk_buff *skb, const struct tcf_proto *filters,
+		      int *ret)
+{
+	struct tcf_result res;
+
+	switch (tcf_classify(skb, NULL, filters, &res, false)) {
+#ifdef CONFIG_NET_CLS_ACT
+	case TC_ACT_STOLEN:
+	case TC_ACT_QUEUED:
+	case TC_ACT_TRAP:
+		*ret = NET_XMIT_SUCCESS | __NET_XMIT_STOLEN;
+		return -2;
+	case TC_ACT_CONSUMED:
+		*ret = -1;
+		return -2;
+	case TC_ACT_REDIRECT:	/* only where the device's own filters are */
+	case TC_ACT_SHOT:
+		*ret = NET_XMIT_SUCCESS | __NET_XMIT_BYPASS;
+		return -2;
+#endif
+	case TC_ACT_UNSPEC:
+		return -1;
+	}
+	switch (TC_H_MIN(res.classid)) {
+	case 1:
+		return ABE_GREEN;
+	case 2:
+		return ABE_BLUE;
+	default:
+		return -1;
+	}
+}
+
+/*
+ * Queue of a packet when more than its DSCP may count; NULL: a filter took
+ * it, and q->taken is what to return.
+ */
+static noinline struct abe_fifo *abe_any_colour(struct Qdisc *sch,
+						struct sk_buff *skb)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+	struct tcf_proto *filters = rcu_dereference_bh(q->filters);
+	int colour = -1;
+
+	if (filters)
+		colour = abe_filter(skb, filters, &q->taken);
+	if (colour == -2)
+		return NULL;
+	if (q->flags & TCA_ABE_F_FLAT)
+		return &q->fifo[ABE_BLUE];
+	if (colour >= 0)
+		return &q->fifo[colour];
+	if (TC_H_MAJ(skb->priority) &&
+	    TC_H_MAJ(skb->priority) == sch->handle) {
+		if (TC_H_MIN(skb->priority) == 1)
+			return &q->fifo[ABE_GREEN];
+		if (TC_H_MIN(skb->priority) == 2)
+			return &q->fifo[ABE_BLUE];
+	}
+	if (q->green_mask && (skb->mark & q->green_mask) == q->green_mark)
+		return &q->fifo[ABE_GREEN];
+	return abe_dscp_colour(q, skb);
+}
+
+/* A filter's word, else skb->priority, else the mark, else the DSCP. */
+static __always_inline struct abe_fifo *abe_colour(struct Qdisc *sch,
+						   struct sk_buff *skb)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+
+	if (unlikely(rcu_access_pointer(q->filters) || q->slow_colour ||
+		     TC_H_MAJ(skb->priority)))
+		return abe_any_colour(sch, skb);
+	return abe_dscp_colour(q, skb);
+}
+
+/* --- packet admission control --- */
+
+/* A first-stage loss, unless the packet can be marked instead. */
+static noinline bool abe_congested(struct Qdisc *sch, struct abe_fifo *f,
+				   struct sk_buff *skb, bool certain)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+
+	qdisc_qstats_overlimit(sch);
+	if (!(q->flags & TCA_ABE_F_ECN) ||
+	    (certain && q->flags & TCA_ABE_F_HARDDROP) ||
+	    !INET_ECN_set_ce(skb))
+		return true;
+	f->n.marks++;
+	return false;
+}
+
+/* Stage one with p > 0; true if the packet is to be lost. */
+static __always_inline bool abe_early(struct Qdisc *sch, struct abe_fifo *f,
+				      struct sk_buff *skb, u64 p)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+	bool green = f == &q->fifo[ABE_GREEN];
+	bool carry = green;
+	u64 packet = 0;
+
+	if (q->size < q->spare)
+		return false;
+	if (unlikely(p >= ABE_Q31_ONE))
+		return abe_congested(sch, f, skb, true);
+	if (unlikely(q->flags & TCA_ABE_F_BYTEMODE)) {
+		p = mul_u64_u32_shr(p * qdisc_pkt_len(skb), q->size_scale, 31);
+		carry = true;
+	} else if (green) {
+		packet = p;
+	}
+	if (green)
+		p = min_t(u64, p, ABE_Q31_ONE) * q->loop.alpha >> 16;
+	if (likely(!abe_gap_loss(&f->gap, q->spacing, p,
+				 carry, packet, &q->rnd)))
+		return false;
+	return abe_congested(sch, f, skb, false);
+}
+
+/*
+ * What a green packet arriving now finds ahead of it: green, and blue whose
+ * deadline has come. Each blue packet is counted once, and only until the
+ * sum says enough, so a look costs no more than the packets it counts.
+ */
+static u64 abe_green_ahead(struct abe_sched_data *q, u64 now)
+{
+	u64 green = abe_fifo_size(q, &q->fifo[ABE_GREEN]);
+
+	while (q->undue && green + q->due <= q->green_limit &&
+	       abe_cb(q->undue)->deadline <= now) {
+		q->due += abe_size(q, q->undue);
+		q->undue = q->undue->next;
+	}
+	return green + q->due;
+}
+
+/* Stage two; true if the green bound could not be kept. */
+static bool abe_late(struct abe_sched_data *q, u64 now)
+{
+	u64 ahead = abe_green_ahead(q, now);
+
+	q->ahead += ahead;
+	q->looks++;
+	return ahead > q->green_limit;
+}
+
+static noinline int abe_lose(struct Qdisc *sch, struct abe_fifo *f,
+			     struct sk_buff *skb, enum abe_stage stage,
+			     struct sk_buff **to_free)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+
+	f->n.drops[stage]++;
+	trace_abe_drop(sch, abe_colour_of(q, f), stage, qdisc_pkt_len(skb));
+	if (stage == ABE_LIMIT)
+		return abe_qdisc_drop(skb, sch, to_free, OVERLIMIT);
+	abe_qdisc_drop(skb, sch, to_free, CONGESTED);
+	return NET_XMIT_CN;
+}
+
+static __always_inline void abe_append(struct Qdisc *sch, struct abe_fifo *f,
+				       struct sk_buff *skb, u64 now)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+	struct abe_cb *cb = abe_cb(skb);
+
+	cb->arrived = now;
+	if (f == &q->fifo[ABE_BLUE]) {
+		now += q->loop.offset;
+		if (!q->undue)
+			q->undue = skb;
+	}
+	skb->next = NULL;
+	if (f->head) {
+		/* Deadlines in a queue never decrease, though D may. */
+		now = max(now, f->deadline);
+		f->tail->next = skb;
+	} else {
+		f->head = skb;
+	}
+	f->tail = skb;
+	f->deadline = now;
+	cb->deadline = now;
+
+	f->n.queued++;
+	f->n.bytes_in += qdisc_pkt_len(skb);
+	qdisc_qstats_backlog_inc(sch, skb);
+	sch->q.qlen++;
+}
+
+static __always_inline int abe_admit(struct Qdisc *sch, struct abe_fifo *f,
+				     struct sk_buff *skb, u64 now,
+				     struct sk_buff **to_free)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+	u32 size = q->size;
+	u64 p;
+
+	q->average = abe_red_average(q->average, size, q->red.weight);
+	p = abe_red_probability(&q->red, q->average);
+	if (p && abe_early(sch, f, skb, p)) {
+		/* w_l is measured even while stage one takes all green. */
+		if (f == &q->fifo[ABE_GREEN])
+			abe_late(q, now);
+		return abe_lose(sch, f, skb, ABE_EARLY, to_free);
+	}
+	if (f == &q->fifo[ABE_GREEN] && abe_late(q, now))
+		return abe_lose(sch, f, skb, ABE_LATE, to_free);
+	size += abe_size(q, skb);
+	if (unlikely(size > q->limit))
+		return abe_lose(sch, f, skb, ABE_LIMIT, to_free);
+	q->size = size;
+	abe_append(sch, f, skb, now);
+	return NET_XMIT_SUCCESS;
+}
+
+/*
+ * Split a GSO packet: a packet is then a packet to the probabilities, and no
+ * green one waits behind 64 KiB that count as one.
+ */
+static noinline int abe_admit_gso(struct Qdisc *sch, struct abe_fifo *f,
+				  struct sk_buff *skb, u64 now,
+				  struct sk_buff **to_free)
+{
+	netdev_features_t features = netif_skb_features(skb);
+	unsigned int len = qdisc_pkt_len(skb), queued = 0, packets = 0;
+	struct sk_buff *segs, *next;
+	int ret = NET_XMIT_DROP;
+
+	segs = skb_gso_segment(skb, features & ~NETIF_F_GSO_MASK);
+	if (IS_ERR_OR_NULL(segs))
+		return abe_lose(sch, f, skb, ABE_LIMIT, to_free);
+	skb_list_walk_safe(segs, segs, next) {
+		unsigned int seg_len = segs->len;
+		int err;
+
+		skb_mark_not_on_list(segs);
+		qdisc_skb_cb(segs)->pkt_len = seg_len;
+		abe_cb_set_one_segment(segs);
+		err = abe_admit(sch, f, segs, now, to_free);
+		if (err == NET_XMIT_SUCCESS) {
+			queued += seg_len;
+			packets++;
+		} else if (!packets) {
+			ret = err;
+		}
+	}
+	if (!packets) {
+		__qdisc_drop(skb, to_free);
+		return ret;
+	}
+	/* The ancestors will add one packet of the old length. */
+	qdisc_tree_reduce_backlog(sch, 1 - (int)packets,
+				  (int)len - (int)queued);
+	consume_skb(skb);
+	return NET_XMIT_SUCCESS;
+}
+
+/* The queue has run empty: there is nothing to drain. */
+static void abe_idle(struct abe_sched_data *q, u64 now)
+{
+	q->idle_from = now;
+	q->drain_from = 0;
+	q->drain_at = U64_MAX;
+}
+
+/* The queue was empty: age the average, and be ready to see it drain. */
+static noinline u64 abe_wake(struct abe_sched_data *q)
+{
+	u64 now = abe_read_clock(q);
+
+	if (q->average)
+		q->average = abe_red_decay(q->average, now - q->idle_from,
+					   q->decay);
+	q->idle_from = now;	/* if this packet is not queued */
+	if (!q->config.rate)
+		q->drain_at = 0;
+	return now;
+}
+
+static int abe_enqueue(struct sk_buff *skb, struct Qdisc *sch,
+		       struct sk_buff **to_free)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+	struct abe_fifo *f;
+	u64 now;
+
+	f = abe_colour(sch, skb);
+	if (unlikely(!f)) {
+		if (q->taken < 0)	/* and it is gone */
+			return NET_XMIT_SUCCESS | __NET_XMIT_STOLEN;
+		if (q->taken & __NET_XMIT_BYPASS)
+			qdisc_qstats_drop(sch);
+		__qdisc_drop(skb, to_free);
+		return q->taken;
+	}
+	now = unlikely(!q->size) ? abe_wake(q) : abe_now(q);
+	if (unlikely(now >= q->update_at))
+		abe_control(sch, now);
+	if (unlikely(skb_is_gso(skb)) && q->flags & TCA_ABE_F_SPLIT_GSO)
+		return abe_admit_gso(sch, f, skb, now, to_free);
+	return abe_admit(sch, f, skb, now, to_free);
+}
+
+/* --- earliest deadline first --- */
+
+/*
+ * The queue whose head leaves next: the earlier deadline. Of equals green
+ * goes first, so a green packet waits for nothing that came after it.
+ */
+static __always_inline struct abe_fifo *abe_next(struct abe_sched_data *q)
+{
+	const struct sk_buff *green = q->fifo[ABE_GREEN].head;
+	const struct sk_buff *blue = q->fifo[ABE_BLUE].head;
+
+	if (!green)
+		return blue ? &q->fifo[ABE_BLUE] : NULL;
+	if (!blue || abe_cb(green)->deadline <= abe_cb(blue)->deadline)
+		return &q->fifo[ABE_GREEN];
+	return &q->fifo[ABE_BLUE];
+}
+
+/* Take the head of @f off its queue and off the core's books. */
+static __always_inline struct sk_buff *abe_take(struct Qdisc *sch,
+						struct abe_fifo *f)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+	struct sk_buff *skb = f->head;
+	u32 size = abe_size(q, skb);
+
+	if (f == &q->fifo[ABE_BLUE]) {
+		if (skb == q->undue)
+			q->undue = skb->next;
+		else
+			q->due -= size;
+	}
+	q->peeked = NULL;
+	q->size -= size;
+	f->head = skb->next;
+	skb_mark_not_on_list(skb);
+	qdisc_qstats_backlog_dec(sch, skb);
+	sch->q.qlen--;
+	return skb;
+}
+
+static struct sk_buff *abe_dequeue(struct Qdisc *sch)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+	struct abe_fifo *f = q->peeked;
+	struct sk_buff *skb;
+	u64 now, sojourn;
+
+	if (!f) {
+		f = abe_next(q);
+		if (!f)
+			return NULL;
+	}
+	skb = abe_take(sch, f);
+	now = abe_now(q);
+	sojourn = now - abe_cb(skb)->arrived;
+	f->n.sent++;
+	f->n.bytes += qdisc_pkt_len(skb);
+	f->n.delay += sojourn;
+	if (unlikely(sojourn > f->n.delay_max))
+		f->n.delay_max = sojourn;
+	qdisc_bstats_update(sch, skb);
+	trace_abe_dequeue(sch, abe_colour_of(q, f), sojourn,
+			  qdisc_pkt_len(skb));
+
+	if (unlikely(!q->size))
+		abe_idle(q, now);
+	else if (unlikely(now >= q->drain_at))
+		abe_drain(sch, now);
+	return skb;
+}
+
+/*
+ * What dequeue will return. The packet stays in its queue and on the books;
+ * only the choice is kept, against green that comes in between.
+ */
+static struct sk_buff *abe_peek(struct Qdisc *sch)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+
+	if (!q->peeked)
+		q->peeked = abe_next(q);
+	return q->peeked ? q->peeked->head : NULL;
+}
+
+/* --- configuration --- */
+
+/*
+ * Ranges of the options, and what to say outside of them. Those of the queue
+ * sizes depend on the unit and are checked again in abe_check(). Not const,
+ * because 6.1's policies point at ranges without that.
+ */
+static struct {
+	struct netlink_range_validation range;
+	const char *msg;
+} abe_options[__TCA_ABE_MAX] = {
+	[TCA_ABE_UNIT] = { { 0, __TCA_ABE_UNIT_MAX - 1 },
+		"abe: unit must be time (0), bytes (1) or packets (2)" },
+	[TCA_ABE_RATE] = { { 0, ABE_MAX_RATE },
+		"abe: rate must be within 0 (estimate) .. 2^40 bytes/s" },
+	[TCA_ABE_LIMIT] = { { 0, ABE_MAX_BYTES },
+		"abe: limit must be within 0 .. 10 s, 2^30 bytes or 2^20 packets" },
+	[TCA_ABE_GREEN_LIMIT] = { { 0, ABE_MAX_BYTES },
+		"abe: green_limit must be within 0 .. 10 s, 2^30 bytes or 2^20 packets" },
+	[TCA_ABE_MIN_TH] = { { 0, ABE_MAX_BYTES },
+		"abe: min must be within 0 .. 10 s, 2^30 bytes or 2^20 packets" },
+	[TCA_ABE_MAX_TH] = { { 1, ABE_MAX_BYTES },
+		"abe: max must be within 1 .. 10 s, 2^30 bytes or 2^20 packets" },
+	[TCA_ABE_PROBABILITY] = { { 1, ABE_Q31_ONE },
+		"abe: probability must be above 0 and at most 1" },
+	[TCA_ABE_WEIGHT] = { { 0, ABE_Q31_ONE },
+		"abe: weight must be auto (0) or above 0 and at most 1" },
+	[TCA_ABE_AVPKT] = { { 64, 65535 },
+		"abe: avpkt must be within 64 .. 65535 bytes" },
+	[TCA_ABE_FLAGS] = { { 0, 0 },
+		"abe: unknown flag" },
+	[TCA_ABE_SPACING] = { { 0, __TCA_ABE_SPACING_MAX - 1 },
+		"abe: spacing must be within 0 .. 4, uniform .. deterministic" },
+	[TCA_ABE_LOOP] = { { 0, __TCA_ABE_LOOP_MAX - 1 },
+		"abe: loop must be paper (0) or load (1)" },
+	[TCA_ABE_RTT] = { { 1, ABE_MAX_TIME },
+		"abe: rtt must be within 1 us .. 10 s" },
+	[TCA_ABE_INTERVAL] = { { 10000, ABE_MAX_TIME },
+		"abe: interval must be within 10 ms .. 10 s" },
+	[TCA_ABE_K1] = { { 0, 16 << 16 },
+		"abe: k1 must be within 0 .. 16" },
+	[TCA_ABE_K2] = { { 0, ABE_MAX_TIME },
+		"abe: k2 must be within 0 .. 10 s" },
+	[TCA_ABE_K3] = { { 0, ABE_MAX_TIME },
+		"abe: k3 must be within 0 .. 10 s" },
+	[TCA_ABE_K4] = { { 0, ABE_MAX_TIME },
+		"abe: k4 must be within 0 .. 10 s" },
+	[TCA_ABE_GAMMA1] = { { 0, ABE_Q31_ONE - 1 },
+		"abe: gamma1 must be at least 0 and below 1" },
+	[TCA_ABE_GAMMA2] = { { 0, ABE_Q31_ONE - 1 },
+		"abe: gamma2 must be at least 0 and below 1" },
+	[TCA_ABE_GAMMA3] = { { 0, ABE_Q31_ONE - 1 },
+		"abe: gamma3 must be at least 0 and below 1" },
+	[TCA_ABE_LAMBDA] = { { ABE_Q31_ONE / 100, ABE_Q31_ONE },
+		"abe: lambda must be within 0.01 .. 1" },
+	[TCA_ABE_OFFSET] = { { 0, ABE_MAX_TIME },
+		"abe: offset must be within 0 .. 10 s" },
+	[TCA_ABE_OFFSET_MAX] = { { 0, ABE_MAX_TIME },
+		"abe: offset_max must be within 0 .. 10 s" },
+	[TCA_ABE_ALPHA_MAX] = { { 1 << 16, 10000 << 16 },
+		"abe: alpha_max must be within 1 .. 10000" },
+	[TCA_ABE_GREEN_DSCP] = { { 0, U64_MAX },
+		"abe: green_dscp must be a set of 64 bits" },
+	[TCA_ABE_GREEN_MARK] = { { 0, U32_MAX },
+		"abe: green_mark must be within 0 .. 0xffffffff" },
+	[TCA_ABE_GREEN_MASK] = { { 0, U32_MAX },
+		"abe: the mask of green_mark must be within 0 .. 0xffffffff" },
+	[TCA_ABE_SEED] = { { 0, U64_MAX },
+		"abe: seed must be within 0 (random) .. 2^64 - 1" },
+};
+
+#define ABE_U32(attr)	NLA_POLICY_FULL_RANGE(NLA_U32, &abe_options[attr].range)
+
+static const struct nla_policy abe_policy[__TCA_ABE_MAX] = {
+	[TCA_ABE_UNIT] = ABE_U32(TCA_ABE_UNIT),
+	[TCA_ABE_RATE] = NLA_POLICY_FULL_RANGE(NLA_U64,
+					       &abe_options[TCA_ABE_RATE].range),
+	[TCA_ABE_LIMIT] = ABE_U32(TCA_ABE_LIMIT),
+	[TCA_ABE_GREEN_LIMIT] = ABE_U32(TCA_ABE_GREEN_LIMIT),
+	[TCA_ABE_MIN_TH] = ABE_U32(TCA_ABE_MIN_TH),
+	[TCA_ABE_MAX_TH] = ABE_U32(TCA_ABE_MAX_TH),
+	[TCA_ABE_PROBABILITY] = ABE_U32(TCA_ABE_PROBABILITY),
+	[TCA_ABE_WEIGHT] = ABE_U32(TCA_ABE_WEIGHT),
+	[TCA_ABE_AVPKT] = ABE_U32(TCA_ABE_AVPKT),
+	[TCA_ABE_FLAGS] = NLA_POLICY_BITFIELD32(TCA_ABE_F_ALL),
+	[TCA_ABE_SPACING] = ABE_U32(TCA_ABE_SPACING),
+	[TCA_ABE_LOOP] = ABE_U32(TCA_ABE_LOOP),
+	[TCA_ABE_RTT] = ABE_U32(TCA_ABE_RTT),
+	[TCA_ABE_INTERVAL] = ABE_U32(TCA_ABE_INTERVAL),
+	[TCA_ABE_K1] = ABE_U32(TCA_ABE_K1),
+	[TCA_ABE_K2] = ABE_U32(TCA_ABE_K2),
+	[TCA_ABE_K3] = ABE_U32(TCA_ABE_K3),
+	[TCA_ABE_K4] = ABE_U32(TCA_ABE_K4),
+	[TCA_ABE_GAMMA1] = ABE_U32(TCA_ABE_GAMMA1),
+	[TCA_ABE_GAMMA2] = ABE_U32(TCA_ABE_GAMMA2),
+	[TCA_ABE_GAMMA3] = ABE_U32(TCA_ABE_GAMMA3),
+	[TCA_ABE_LAMBDA] = ABE_U32(TCA_ABE_LAMBDA),
+	[TCA_ABE_OFFSET] = ABE_U32(TCA_ABE_OFFSET),
+	[TCA_ABE_OFFSET_MAX] = ABE_U32(TCA_ABE_OFFSET_MAX),
+	[TCA_ABE_ALPHA_MAX] = ABE_U32(TCA_ABE_ALPHA_MAX),
+	[TCA_ABE_GREEN_DSCP] = { .type = NLA_U64 },
+	[TCA_ABE_GREEN_MARK] = { .type = NLA_U32 },
+	[TCA_ABE_GREEN_MASK] = { .type = NLA_U32 },
+	[TCA_ABE_SEED] = { .type = NLA_U64 },
+};
+
+/*
+ * Say which option was wrong, and its range, instead of just that one was. Set
+ * directly, because NL_SET_ERR_MSG() only takes literals.
+ */
+static int abe_refuse(struct netlink_ext_ack *extack, const char *msg)
+{
+	if (extack && msg)
+		extack->_msg = msg;
+	return -EINVAL;
+}
+
+/* The queue sizes that come with a unit, unless they are named with it. */
+static void abe_default_sizes(struct abe_config *cfg)
+{
+	u32 *v = cfg->v;
+	u32 scale = 1;
+
+	switch (v[TCA_ABE_UNIT]) {
+	case TCA_ABE_UNIT_TIME:
+		v[TCA_ABE_LIMIT] = 200 * USEC_PER_MSEC;
+		v[TCA_ABE_GREEN_LIMIT] = 10 * USEC_PER_MSEC;
+		v[TCA_ABE_MIN_TH] = 10 * USEC_PER_MSEC;
+		v[TCA_ABE_MAX_TH] = 30 * USEC_PER_MSEC;
+		v[TCA_ABE_WEIGHT] = 0;
+		return;
+	case TCA_ABE_UNIT_BYTES:
+		scale = v[TCA_ABE_AVPKT];
+		break;
+	}
+	/* [ABE99] 5.1 */
+	v[TCA_ABE_LIMIT] = 60 * scale;
+	v[TCA_ABE_GREEN_LIMIT] = 10 * scale;
+	v[TCA_ABE_MIN_TH] = 10 * scale;
+	v[TCA_ABE_MAX_TH] = 30 * scale;
+	v[TCA_ABE_WEIGHT] = ABE_Q31_ONE / 500;
+}
+
+static void abe_defaults(struct abe_config *cfg, u32 unit)
+{
+	bool time = unit == TCA_ABE_UNIT_TIME;
+
+	*cfg = (struct abe_config) {
+		.v = {
+			[TCA_ABE_UNIT] = unit,
+			[TCA_ABE_PROBABILITY] = (u32)(ABE_Q31_ONE * 15ULL / 100),
+			[TCA_ABE_AVPKT] = 1000,
+			[TCA_ABE_FLAGS] = TCA_ABE_F_SPLIT_GSO |
+					  (time ? TCA_ABE_F_ECN : 0),
+			[TCA_ABE_SPACING] = TCA_ABE_SPACING_UNIFORM,
+			[TCA_ABE_LOOP] = time ? TCA_ABE_LOOP_LOAD :
+						TCA_ABE_LOOP_PAPER,
+			[TCA_ABE_RTT] = 180 * USEC_PER_MSEC,
+			[TCA_ABE_INTERVAL] = 500 * USEC_PER_MSEC,
+			[TCA_ABE_K1] = DIV_ROUND_CLOSEST(11 << 16, 10),
+			[TCA_ABE_K2] = 20 * USEC_PER_MSEC,
+			[TCA_ABE_K3] = 2 * USEC_PER_SEC,
+			[TCA_ABE_K4] = 500,
+			[TCA_ABE_GAMMA1] = (u32)(ABE_Q31_ONE * 4ULL / 5),
+			[TCA_ABE_GAMMA2] = (u32)(ABE_Q31_ONE * 2ULL / 5),
+			[TCA_ABE_GAMMA3] = (u32)(ABE_Q31_ONE * 2ULL / 5),
+			[TCA_ABE_LAMBDA] = (u32)(ABE_Q31_ONE * 2ULL / 5),
+			[TCA_ABE_OFFSET] = 100 * USEC_PER_MSEC,
+			[TCA_ABE_OFFSET_MAX] = (time ? 100 : 200) *
+					       USEC_PER_MSEC,
+			[TCA_ABE_ALPHA_MAX] = 100 << 16,
+		},
+		/* NQB and EF */
+		.green_dscp = BIT_ULL(45) | BIT_ULL(46),
+	};
+}
+
+/* What single ranges cannot say. @tb tells which options were named. */
+static int abe_check(const struct abe_config *cfg, struct nlattr **tb,
+		     struct netlink_ext_ack *extack)
+{
+	static const int sizes[] = {
+		TCA_ABE_LIMIT, TCA_ABE_GREEN_LIMIT, TCA_ABE_MIN_TH,
+		TCA_ABE_MAX_TH,
+	};
+	static const u32 most[__TCA_ABE_UNIT_MAX] = {
+		[TCA_ABE_UNIT_TIME] = ABE_MAX_TIME,
+		[TCA_ABE_UNIT_BYTES] = ABE_MAX_BYTES,
+		[TCA_ABE_UNIT_PACKETS] = ABE_MAX_PACKETS,
+	};
+	const u32 *v = cfg->v;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++)
+		if (v[sizes[i]] > most[v[TCA_ABE_UNIT]])
+			return abe_refuse(extack, abe_options[sizes[i]].msg);
+	if (v[TCA_ABE_MIN_TH] >= v[TCA_ABE_MAX_TH])
+		return abe_refuse(extack, "abe: min must be below max");
+	if (tb[TCA_ABE_OFFSET] && v[TCA_ABE_OFFSET] > v[TCA_ABE_OFFSET_MAX])
+		return abe_refuse(extack,
+				  "abe: offset must not exceed offset_max");
+	if (v[TCA_ABE_GREEN_MARK] & ~v[TCA_ABE_GREEN_MASK])
+		return abe_refuse(extack,
+				  "abe: green_mark has bits outside of its mask");
+	return 0;
+}
+
+static void abe_parse_flags(u32 *flags, const struct nlattr *attr)
+{
+	struct nla_bitfield32 bits;
+
+	if (!attr)
+		return;
+	bits = nla_get_bitfield32(attr);
+	*flags = (*flags & ~bits.selector) | (bits.value & bits.selector);
+}
+
+/*
+ * Lay what @opt names over @cfg; @cfg is only good if this returns 0. The
+ * queue sizes not named are those of the unit if it is new or another.
+ */
+static int abe_parse(struct abe_config *cfg, struct nlattr *opt, bool new,
+		     struct netlink_ext_ack *extack)
+{
+	struct nlattr *tb[__TCA_ABE_MAX] = {};
+	u32 unit = cfg->v[TCA_ABE_UNIT];
+	int attr, err;
+
+	err = nla_parse_nested(tb, TCA_ABE_MAX, opt, abe_policy, extack);
+	if (err < 0) {
+		attr = 0;
+		if (extack && extack->bad_attr && extack->bad_attr != opt)
+			attr = nla_type(extack->bad_attr);
+		if (attr <= TCA_ABE_MAX)
+			abe_refuse(extack, abe_options[attr].msg);
+		return err;
+	}
+	if (tb[TCA_ABE_AVPKT])
+		cfg->v[TCA_ABE_AVPKT] = nla_get_u32(tb[TCA_ABE_AVPKT]);
+	if (tb[TCA_ABE_UNIT])
+		cfg->v[TCA_ABE_UNIT] = nla_get_u32(tb[TCA_ABE_UNIT]);
+	if (new || cfg->v[TCA_ABE_UNIT] != unit)
+		abe_default_sizes(cfg);
+	for (attr = TCA_ABE_LIMIT; attr <= TCA_ABE_MAX; attr++)
+		if (tb[attr] && abe_policy[attr].type == NLA_U32)
+			cfg->v[attr] = nla_get_u32(tb[attr]);
+	abe_parse_flags(&cfg->v[TCA_ABE_FLAGS], tb[TCA_ABE_FLAGS]);
+	if (tb[TCA_ABE_GREEN_MARK] && !tb[TCA_ABE_GREEN_MASK] &&
+	    !cfg->v[TCA_ABE_GREEN_MASK])
+		cfg->v[TCA_ABE_GREEN_MASK] = U32_MAX;
+	if (tb[TCA_ABE_RATE])
+		cfg->rate = nla_get_u64(tb[TCA_ABE_RATE]);
+	if (tb[TCA_ABE_GREEN_DSCP])
+		cfg->green_dscp = nla_get_u64(tb[TCA_ABE_GREEN_DSCP]);
+	if (tb[TCA_ABE_SEED])
+		cfg->seed = nla_get_u64(tb[TCA_ABE_SEED]);
+	if (new && !tb[TCA_ABE_OFFSET])
+		cfg->v[TCA_ABE_OFFSET] = min(cfg->v[TCA_ABE_OFFSET],
+					     cfg->v[TCA_ABE_OFFSET_MAX]);
+	return abe_check(cfg, tb, extack);
+}
+
+static void abe_apply_loop(struct abe_sched_data *q)
+{
+	const u32 *v = q->config.v;
+
+	q->loop_parms = (struct abe_loop_parms) {
+		.kind = v[TCA_ABE_LOOP],
+		.k1 = v[TCA_ABE_K1],
+		.gamma1 = v[TCA_ABE_GAMMA1],
+		.gamma2 = v[TCA_ABE_GAMMA2],
+		.gamma3 = v[TCA_ABE_GAMMA3],
+		.lambda = v[TCA_ABE_LAMBDA],
+		.rtt = (u64)v[TCA_ABE_RTT] * NSEC_PER_USEC,
+		.k2 = (u64)v[TCA_ABE_K2] * NSEC_PER_USEC,
+		.k3 = (u64)v[TCA_ABE_K3] * NSEC_PER_USEC,
+		.k4 = (u64)v[TCA_ABE_K4] * NSEC_PER_USEC,
+		.offset_max = (u64)v[TCA_ABE_OFFSET_MAX] * NSEC_PER_USEC,
+		.log_alpha_max = abe_log2(v[TCA_ABE_ALPHA_MAX]) - (16LL << 32),
+	};
+	abe_loop_clamp(&q->loop, &q->loop_parms);
+}
+
+/* Sizes are counted in another unit now: start over what was added up. */
+static void abe_recount(struct abe_sched_data *q)
+{
+	q->size = abe_fifo_size(q, &q->fifo[ABE_BLUE]) +
+		  abe_fifo_size(q, &q->fifo[ABE_GREEN]);
+	q->average = (u64)q->size << 32;
+	q->due = 0;
+	q->undue = q->fifo[ABE_BLUE].head;
+	q->ahead = 0;
+	q->looks = 0;
+}
+
+/* Start over the way to the next first-stage losses. */
+static void abe_forget_gaps(struct abe_sched_data *q)
+{
+	int c;
+
+	for (c = 0; c < ABE_COLOURS; c++)
+		q->fifo[c].gap = (struct abe_gap) { };
+}
+
+/* Make @cfg the configuration in force. What is queued stays. */
+static void abe_apply(struct Qdisc *sch, const struct abe_config *cfg)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+	bool in_packets = cfg->v[TCA_ABE_UNIT] == TCA_ABE_UNIT_PACKETS;
+	bool recount = in_packets != q->size_one;
+	const u32 *v = q->config.v;
+
+	if (v[TCA_ABE_PROBABILITY] != cfg->v[TCA_ABE_PROBABILITY] ||
+	    !(cfg->v[TCA_ABE_FLAGS] & TCA_ABE_F_ADAPTIVE))
+		q->prob = cfg->v[TCA_ABE_PROBABILITY];
+	if (q->config.seed != cfg->seed ||
+	    v[TCA_ABE_SPACING] != cfg->v[TCA_ABE_SPACING])
+		abe_forget_gaps(q);
+	if (q->config.seed != cfg->seed)
+		abe_rnd_seed(&q->rnd, cfg->seed ?: get_random_u64());
+
+	q->config = *cfg;
+	q->size_one = in_packets;
+	q->size_mask = in_packets ? 0 : U32_MAX;
+	q->flags = v[TCA_ABE_FLAGS];
+	q->spacing = v[TCA_ABE_SPACING];
+	q->green_dscp = cfg->green_dscp;
+	q->green_mark = v[TCA_ABE_GREEN_MARK];
+	q->green_mask = v[TCA_ABE_GREEN_MASK];
+	q->slow_colour = q->flags & TCA_ABE_F_FLAT || q->green_mask;
+	q->size_scale = ABE_Q31_ONE / v[TCA_ABE_AVPKT];
+	q->red.gentle = q->flags & TCA_ABE_F_GENTLE;
+	if (cfg->rate) {
+		q->drain_rate = cfg->rate;
+		q->drain_known = true;
+		q->drain_from = 0;
+		q->drain_at = U64_MAX;
+	} else if (!q->drain_from) {
+		q->drain_at = 0;
+	}
+	q->update_at = min(q->update_at, ktime_get_ns() +
+			   (u64)v[TCA_ABE_INTERVAL] * NSEC_PER_USEC);
+	abe_apply_loop(q);
+	abe_scale(sch);
+	if (recount)
+		abe_recount(q);
+}
+
+/*
+ * @packets that had got into the queue are thrown out of it. They are drops,
+ * but not losses of this interval: the control loop must not see them.
+ */
+static void abe_unqueue(struct abe_sched_data *q, struct abe_fifo *f,
+			u32 packets)
+{
+	struct abe_counters *before = &q->before[abe_colour_of(q, f)];
+
+	f->n.queued -= packets;
+	f->n.drops[ABE_LIMIT] += packets;
+	before->queued -= packets;
+	before->drops[ABE_LIMIT] += packets;
+}
+
+/* Drop what a smaller limit has no room for. */
+static void abe_trim(struct Qdisc *sch)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+	unsigned int packets = 0, bytes = 0;
+	struct abe_fifo *f;
+	struct sk_buff *skb;
+
+	while (q->size > q->limit) {
+		f = abe_next(q);
+		skb = abe_take(sch, f);
+		f->n.bytes_in -= qdisc_pkt_len(skb);
+		abe_unqueue(q, f, 1);
+		trace_abe_drop(sch, abe_colour_of(q, f), ABE_LIMIT,
+			       qdisc_pkt_len(skb));
+		qdisc_qstats_drop(sch);
+		bytes += qdisc_pkt_len(skb);
+		packets++;
+		rtnl_kfree_skbs(skb, skb);
+	}
+	if (packets && !q->size)
+		abe_idle(q, ktime_get_ns());
+	q->average = min(q->average, q->limit << 32);
+	qdisc_tree_reduce_backlog(sch, packets, bytes);
+}
+
+static int abe_change(struct Qdisc *sch, struct nlattr *opt,
+		      struct netlink_ext_ack *extack)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+	struct abe_config cfg = q->config;
+	int err;
+
+	if (!opt)
+		return 0;
+	err = abe_parse(&cfg, opt, false, extack);
+	if (err)
+		return err;
+	sch_tree_lock(sch);
+	abe_apply(sch, &cfg);
+	abe_trim(sch);
+	sch_tree_unlock(sch);
+	return 0;
+}
+
+/* Bytes a second of the device, as far as it tells; else those of 1 Gb/s. */
+static u64 abe_link_rate(struct net_device *dev)
+{
+	struct ethtool_link_ksettings link;
+
+	if (__ethtool_get_link_ksettings(dev, &link) ||
+	    link.base.speed == (u32)SPEED_UNKNOWN || !link.base.speed)
+		return 125000000;
+	return min(125000ULL * link.base.speed, ABE_MAX_RATE);
+}
+
+static int abe_init(struct Qdisc *sch, struct nlattr *opt,
+		    struct netlink_ext_ack *extack)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+	const struct nlattr *attr = NULL;
+	u32 unit = TCA_ABE_UNIT_TIME;
+	struct abe_config cfg;
+	u64 now = ktime_get_ns();
+	int err;
+
+	q->drain_rate = abe_link_rate(qdisc_dev(sch));
+	q->update_at = U64_MAX;
+	abe_idle(q, now);
+
+	/* The defaults depend on the unit; abe_parse() judges a wrong one. */
+	if (opt)
+		attr = nla_find_nested(opt, TCA_ABE_UNIT);
+	if (attr && nla_len(attr) == sizeof(u32))
+		unit = min_t(u32, nla_get_u32(attr), __TCA_ABE_UNIT_MAX - 1);
+	abe_defaults(&cfg, unit);
+	if (opt) {
+		err = abe_parse(&cfg, opt, true, extack);
+		if (err)
+			return err;
+	} else {
+		abe_default_sizes(&cfg);
+	}
+	err = tcf_block_get(&q->block, &q->filters, sch, extack);
+	if (err)
+		return err;
+
+	abe_rnd_seed(&q->rnd, get_random_u64());
+	abe_apply(sch, &cfg);
+	abe_loop_init(&q->loop, &q->loop_parms,
+		      min_t(s64, (u64)cfg.v[TCA_ABE_OFFSET] * NSEC_PER_USEC,
+			    q->loop_parms.offset_max));
+	return 0;
+}
+
+/* Empty the queue. Counters go on, so what is thrown away is counted. */
+static void abe_reset(struct Qdisc *sch)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+	int c;
+
+	for (c = 0; c < ABE_COLOURS; c++) {
+		struct abe_fifo *f = &q->fifo[c];
+
+		if (f->head)
+			rtnl_kfree_skbs(f->head, f->tail);
+		f->head = NULL;
+		f->n.bytes_in = f->n.bytes;
+		abe_unqueue(q, f, abe_len(f));
+	}
+	abe_recount(q);
+	q->peeked = NULL;
+	abe_idle(q, ktime_get_ns());
+	abe_forget_gaps(q);
+	sch->qstats.backlog = 0;
+	sch->q.qlen = 0;
+}
+
+static void abe_destroy(struct Qdisc *sch)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+
+	tcf_block_put(q->block);
+}
+
+static int abe_dump(struct Qdisc *sch, struct sk_buff *skb)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+	const struct abe_config *cfg = &q->config;
+	struct nlattr *opts;
+	int attr;
+
+	opts = nla_nest_start(skb, TCA_OPTIONS);
+	if (!opts)
+		return -EMSGSIZE;
+	for (attr = TCA_ABE_UNIT; attr <= TCA_ABE_MAX; attr++)
+		if (abe_policy[attr].type == NLA_U32 &&
+		    nla_put_u32(skb, attr, cfg->v[attr]))
+			goto failure;
+	if (nla_put_bitfield32(skb, TCA_ABE_FLAGS, cfg->v[TCA_ABE_FLAGS],
+			       TCA_ABE_F_ALL) ||
+	    nla_put_u64_64bit(skb, TCA_ABE_RATE, cfg->rate, TCA_ABE_PAD) ||
+	    nla_put_u64_64bit(skb, TCA_ABE_GREEN_DSCP, cfg->green_dscp,
+			      TCA_ABE_PAD) ||
+	    nla_put_u64_64bit(skb, TCA_ABE_SEED, cfg->seed, TCA_ABE_PAD))
+		goto failure;
+	return nla_nest_end(skb, opts);
+
+failure:
+	nla_nest_cancel(skb, opts);
+	return -EMSGSIZE;
+}
+
+/* --- statistics and classes --- */
+
+static void abe_colour_stats(const struct abe_fifo *f, struct tc_abe_colour *st)
+{
+	const struct abe_counters *n = &f->n;
+
+	*st = (struct tc_abe_colour) {
+		.arrived = abe_arrived(n),
+		.sent = n->sent,
+		.bytes = n->bytes,
+		.qlen = abe_len(f),
+		.backlog = abe_backlog(f),
+		.early_drops = n->drops[ABE_EARLY],
+		.late_drops = n->drops[ABE_LATE],
+		.limit_drops = n->drops[ABE_LIMIT],
+		.marks = n->marks,
+		.delay_max = div_u64(n->delay_max, NSEC_PER_USEC),
+	};
+}
+
+static u32 abe_us(u64 ns)
+{
+	return min_t(u64, div_u64(ns, NSEC_PER_USEC), U32_MAX);
+}
+
+static u32 abe_loss_q31(u64 q40)
+{
+	return min_t(u64, q40, 1ULL << ABE_LOSS_SHIFT) >> (ABE_LOSS_SHIFT - 31);
+}
+
+static int abe_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+	const struct abe_loop *loop = &q->loop;
+	struct tc_abe_xstats st = { };
+
+	sch_tree_lock(sch);
+	st.updates = loop->updates;
+	st.drain_rate = q->drain_rate;
+	st.average = q->average;
+	st.limit_in_force = q->limit;
+	st.green_limit_in_force = q->green_limit;
+	st.green_ahead = abe_green_ahead(q, ktime_get_ns());
+	st.alpha = loop->alpha;
+	st.alpha_target = abe_exp2(loop->log_target, 16);
+	st.probability = abe_red_probability(&q->red, q->average);
+	st.green_share = abe_loss_q31(loop->share);
+	st.offset = abe_us(loop->offset);
+	st.delay_blue = abe_us(loop->delay[ABE_BLUE]);
+	st.delay_green = abe_us(loop->delay[ABE_GREEN]);
+	st.loss_blue = abe_loss_q31(loop->loss_blue);
+	st.loss_green_early = abe_loss_q31(loop->loss_early);
+	st.loss_green_late = abe_loss_q31(loop->loss_late);
+	abe_colour_stats(&q->fifo[ABE_GREEN], &st.green);
+	abe_colour_stats(&q->fifo[ABE_BLUE], &st.blue);
+	sch_tree_unlock(sch);
+
+	return gnet_stats_copy_app(d, &st, sizeof(st));
+}
+
+/* Classes: minor 1 is green, 2 is blue. They are always there. */
+static const struct abe_fifo *abe_class(struct Qdisc *sch, unsigned long cl)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+
+	return &q->fifo[cl == 1 ? ABE_GREEN : ABE_BLUE];
+}
+
+static struct Qdisc *abe_leaf(struct Qdisc *sch, unsigned long cl)
+{
+	return NULL;
+}
+
+static unsigned long abe_find(struct Qdisc *sch, u32 classid)
+{
+	u32 minor = TC_H_MIN(classid);
+
+	return minor <= 2 ? minor : 0;
+}
+
+/* Filters may name a class; there is nothing to hold on to. */
+static unsigned long abe_bind(struct Qdisc *sch, unsigned long parent,
+			      u32 classid)
+{
+	return abe_find(sch, classid);
+}
+
+static void abe_unbind(struct Qdisc *sch, unsigned long cl)
+{
+}
+
+static struct tcf_block *abe_tcf_block(struct Qdisc *sch, unsigned long cl,
+				       struct netlink_ext_ack *extack)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+
+	return cl ? NULL : q->block;
+}
+
+static int abe_dump_class(struct Qdisc *sch, unsigned long cl,
+			  struct sk_buff *skb, struct tcmsg *tcm)
+{
+	tcm->tcm_handle |= TC_H_MIN(cl);
+	return 0;
+}
+
+static int abe_dump_class_stats(struct Qdisc *sch, unsigned long cl,
+				struct gnet_dump *d)
+{
+	struct gnet_stats_basic_sync basic;
+	struct gnet_stats_queue queue = { };
+	struct tc_abe_colour st;
+
+	sch_tree_lock(sch);
+	abe_colour_stats(abe_class(sch, cl), &st);
+	sch_tree_unlock(sch);
+
+	gnet_stats_basic_sync_init(&basic);
+	_bstats_update(&basic, st.bytes, st.sent);
+	queue.backlog = st.backlog;
+	queue.drops = st.early_drops + st.late_drops + st.limit_drops;
+	queue.overlimits = st.early_drops + st.marks;
+	if (gnet_stats_copy_basic(d, NULL, &basic, false) < 0 ||
+	    gnet_stats_copy_queue(d, NULL, &queue, st.qlen) < 0)
+		return -1;
+	return gnet_stats_copy_app(d, &st, sizeof(st));
+}
+
+static void abe_walk(struct Qdisc *sch, struct qdisc_walker *arg)
+{
+	unsigned long cl;
+
+	if (arg->stop)
+		return;
+	for (cl = 1; cl <= 2; cl++)
+		if (!tc_qdisc_stats_dump(sch, cl, arg))
+			return;
+}
+
+static const struct Qdisc_class_ops abe_class_ops = {
+	.leaf		= abe_leaf,
+	.find		= abe_find,
+	.walk		= abe_walk,
+	.tcf_block	= abe_tcf_block,
+	.bind_tcf	= abe_bind,
+	.unbind_tcf	= abe_unbind,
+	.dump		= abe_dump_class,
+	.dump_stats	= abe_dump_class_stats,
+};
+
+static struct Qdisc_ops abe_qdisc_ops __read_mostly = {
+	.cl_ops		= &abe_class_ops,
+	.id		= "abe",
+	.priv_size	= sizeof(struct abe_sched_data),
+	.enqueue	= abe_enqueue,
+	.dequeue	= abe_dequeue,
+	.peek		= abe_peek,
+	.init		= abe_init,
+	.reset		= abe_reset,
+	.destroy	= abe_destroy,
+	.change		= abe_change,
+	.dump		= abe_dump,
+	.dump_stats	= abe_dump_stats,
+	.owner		= THIS_MODULE,
+};
+MODULE_ALIAS_NET_SCH("abe");
+
+static int __init abe_module_init(void)
+{
+	return register_qdisc(&abe_qdisc_ops);
+}
+
+static void __exit abe_module_exit(void)
+{
+	unregister_qdisc(&abe_qdisc_ops);
+}
+
+module_init(abe_module_init)
+module_exit(abe_module_exit)
+MODULE_DESCRIPTION("Alternative Best-Effort (ABE) qdisc");
+MODULE_LICENSE("GPL");
