@@ -1,0 +1,414 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""abe in trees of qdiscs: the books of parents and children agree at every look.
+
+Each tree is flooded with a seeded mix while options change, packets are taken
+away and the link goes down; after each step all of the tree has to balance,
+and in the end it drains to 0b 0p. Then peeked packets, tiny limits, GSO, mq,
+and the module's removal.
+"""
+
+import json
+import random
+import re
+import sys
+import time
+
+import lib
+from lib import Load, Net, run
+from wire import Port, kernel_log, unload
+
+# what stands above the abe qdisc, and its place
+HTB = ("root handle 1: htb default 1", "class 1:1 htb rate 4mbit burst 1600 cburst 1600")
+TBF = "root handle 1: tbf rate 4mbit burst 1600 limit 1000000"
+TREES = {
+    "tbf": ((TBF,), "1:1"),
+    "htb": (HTB, "1:1"),
+    "netem rate": (("root handle 1: netem rate 4mbit limit 2000",), "1:1"),
+    "netem delay, duplicates": (("root handle 1: netem delay 3ms 1ms duplicate 20% limit 2000",), "1:1"),
+    "tbf, prio": ((TBF, "parent 1:1 handle 2: prio bands 2 priomap" + " 0" * 16), "2:1"),
+    "tbf, drr": ((TBF, "parent 1:1 handle 2: drr", "class 2:1 drr", "filter 2: matchall classid 2:1"), "2:1"),
+    "tbf, qfq": ((TBF, "parent 1:1 handle 2: qfq", "class 2:1 qfq", "filter 2: matchall classid 2:1"), "2:1"),
+    "tbf, ets": ((TBF, "parent 1:1 handle 2: ets bands 2 priomap" + " 0" * 16), "2:1"),
+    "hfsc": (("root handle 1: hfsc default 1", "class 1:1 hfsc sc rate 4mbit ul rate 4mbit"), "1:1"),
+    "htb, prio": ((*HTB, "parent 1:1 handle 2: prio bands 2 priomap" + " 0" * 16), "2:1"),
+    "tbf, netem": ((TBF, "parent 1:1 handle 2: netem delay 2ms limit 2000"), "2:1"),
+}
+# what these are peeked at they take out of their children
+HOLDING = ("drr", "qfq", "ets")
+
+CHANGES = (
+    "packets limit 60 min 10 max 30",
+    "limit 20",
+    "limit 2",
+    "limit 200 offset_max 5ms",
+    "offset_max 200ms",
+    "bytes limit 30000 green_limit 5000",
+    "time rate 4mbit",
+    "green_dscp none",
+    "green_dscp 45,46",
+    "flat",
+    "noflat ecn",
+    "spacing deterministic",
+    "limit 1us",
+    "packets limit 0",
+    "packets limit 1",
+    "packets limit 60 green_limit 0",
+    "packets limit 60 green_limit 10",
+)
+
+
+def line(dev, text):
+    """A word of TREES as a line of tc."""
+    kind, _, rest = text.partition(" ")
+    if kind == "class":
+        classid, _, rest = rest.partition(" ")
+        return f"class add dev {dev} parent {classid.split(':')[0]}: classid {classid} {rest}"
+    if kind == "filter":
+        parent, _, rest = rest.partition(" ")
+        return f"filter add dev {dev} parent {parent} {rest}"
+    return f"qdisc add dev {dev} {text}"
+
+
+def abe_of(found):
+    return next(q for q in found if q["kind"] == "abe")
+
+
+def tree(dev, ns=None):
+    """All qdiscs of the device. tc's hfsc is no JSON: its word is taken out."""
+    return json.loads(re.sub(r"default \w+ ?", "", lib.tc(f"-s -j qdisc show dev {dev}", ns).stdout))
+
+
+def wrong_books(found):
+    wrong = []
+    for q in found:
+        if q["kind"] == "abe":
+            wrong += [f"abe {q['handle']} {text}" for text in lib.balance(q)]
+        major = q["handle"].split(":")[0]
+        below = [c for c in found if c.get("parent", ":").split(":")[0] == major and c is not q]
+        if not below:
+            continue
+        own = {key: q[key] - sum(c[key] for c in below) for key in ("qlen", "backlog")}
+        if q["kind"] in HOLDING:
+            # may hold the one packet that its parent has peeked
+            good = 0 <= own["qlen"] <= 1 and bool(own["qlen"]) == bool(own["backlog"])
+        elif q["kind"] == "netem":
+            good = own["qlen"] >= 0 and own["backlog"] >= 0
+        else:
+            good = own == {"qlen": 0, "backlog": 0}
+        if not good:
+            wrong.append(f"{q['kind']} {q['handle']} has {own} more than what is below it")
+    return wrong
+
+
+def unbalanced(dev, ns=None, found=None):
+    """What is wrong with the books of the whole tree.
+
+    A dump is not one moment: packets may leave between its parts. What is
+    really wrong stays wrong.
+    """
+    found = found or tree(dev, ns)
+    wrong = wrong_books(found)
+    for _ in range(3):
+        if not wrong or "arrived" in " ".join(wrong):
+            break
+        wrong = wrong_books(tree(dev, ns))
+    return wrong
+
+
+def left(dev, ns=None):
+    """What is still queued anywhere."""
+    return [f"{q['kind']} {q['handle']} {q['backlog']}b {q['qlen']}p" for q in tree(dev, ns) if q["qlen"] or q["backlog"]]
+
+
+def plant(port, lines, place, spec="abe packets"):
+    run(f"tc qdisc del dev {port.name} root", check=False)
+    port.batch(*(line(port.name, text) for text in lines))
+    run(f"tc qdisc add dev {port.name} parent {place} handle 10: {spec}")
+
+
+class Stream:
+    """A seeded mix of packets."""
+
+    def __init__(self, port):
+        self.port = port
+        self.rng = random.Random(lib.SEED)
+
+    def send(self, count):
+        for _ in range(count):
+            self.port.send(
+                dscp=self.rng.choice((0, 0, 45, 46)), size=self.rng.choice((60, 600, 1514)), ecn=self.rng.choice((0, 2))
+            )
+
+
+def test_tree(t, port, name):
+    lines, place = TREES[name]
+    plant(port, lines, place)
+    stream = Stream(port)
+    wrong = []
+    old = abe_of(tree(port.name))
+
+    def look(step):
+        nonlocal old
+        found = tree(port.name)
+        wrong.extend(f"{step}: {text}" for text in unbalanced(port.name, found=found))
+        now = abe_of(found)
+        wrong.extend(f"{step}: {text} fell" for text in lib.fell(old, now))
+        old = now
+
+    for step in range(8):
+        stream.send(30)
+        look(f"flood {step}")
+        time.sleep(0.005)
+        look(f"pause {step}")
+    for spec in CHANGES:
+        stream.send(20)
+        run(f"tc qdisc change dev {port.name} parent {place} handle 10: abe {spec}")
+        stream.send(5)
+        look(f"change {spec}")
+        stream.send(15)
+        time.sleep(0.01)
+    t.ok(not wrong, f"{name}: balance and counters at each look", "\n".join(wrong[:20]))
+    # an idle parent may sleep on what a change took away from below it
+    time.sleep(1)
+    t.ok(not left(port.name), f"{name}: all drains", left(port.name))
+    st = abe_of(tree(port.name))
+    busy = st["green"]["sent"] > 20 and st["blue"]["sent"] > 20
+    t.ok(busy and st["green"]["arrived"] + st["blue"]["arrived"] >= 900, f"{name}: all of it was used", st)
+
+    wrong.clear()
+    stream.send(60)
+    run(f"ip link set {port.name} down")
+    look("link down")
+    wrong += left(port.name)
+    run(f"ip link set {port.name} up")
+    stream.send(60)
+    look("link up")
+    run(f"tc qdisc replace dev {port.name} parent {place} handle 20: abe packets limit 30")
+    wrong += unbalanced(port.name)
+    stream.send(40)
+    wrong += unbalanced(port.name)
+    run(f"tc qdisc replace dev {port.name} parent {place} handle 30: pfifo")
+    stream.send(20)
+    wrong += unbalanced(port.name)
+    run(f"tc qdisc replace dev {port.name} parent {place} handle 10: abe")
+    stream.send(40)
+    wrong += unbalanced(port.name)
+    run(f"tc qdisc del dev {port.name} parent {place}")
+    stream.send(5)
+    run(f"tc qdisc add dev {port.name} parent {place} handle 10: abe packets")
+    stream.send(40)
+    wrong += unbalanced(port.name)
+    time.sleep(1)
+    wrong += left(port.name)
+    t.ok(not wrong, f"{name}: link down and up, replace and delete with packets queued", "\n".join(wrong[:20]))
+    # the class goes with its packets
+    classes = [text.split()[1] for text in lines if text.startswith("class")]
+    if classes and "filter" not in " ".join(lines):
+        stream.send(40)
+        res = run(f"tc class del dev {port.name} classid {classes[0]}", check=False)
+        t.ok(not left(port.name) or res.returncode, f"{name}: its class goes with its packets", left(port.name))
+    elif classes:
+        stream.send(40)
+        run(f"tc filter del dev {port.name} parent 2:")
+        run(f"tc class del dev {port.name} classid {classes[0]}")
+        t.ok(not left(port.name), f"{name}: its class goes with its packets", left(port.name))
+    stream.send(40)
+    run(f"tc qdisc del dev {port.name} root")
+    t.ok(tree(port.name)[0]["kind"] == "noqueue", f"{name}: goes with packets queued", tree(port.name))
+
+
+def test_root(t, port):
+    run(f"tc qdisc add dev {port.name} root handle 10: abe packets")
+    Stream(port).send(500)
+    st = port.stats()
+    sent = st["green"]["sent"] + st["blue"]["sent"]
+    t.ok(sent == 500 and not unbalanced(port.name) and not left(port.name), "root: all passes", st)
+    run(f"tc qdisc del dev {port.name} root")
+
+
+def test_peek(t, port):
+    """A tbf looks at what comes next; it must get just that, and it counts until then."""
+    port.fresh("abe packets offset 100ms interval 10s")
+    port.blue(1)
+    for first, second in (("blue", "green"), ("green", "blue")):
+        port.fresh("abe packets offset 100ms interval 10s")
+        port.blue(1)
+        port.send(1, dscp=46 if first == "green" else 0)
+        st = port.stats()
+        t.ok(
+            st["qlen"] == 1 and st["backlog"] == 1000 and st[first]["qlen"] == 1 and not unbalanced(port.name),
+            f"a peeked {first} packet stays on the books",
+            st,
+        )
+        port.send(3, dscp=46 if second == "green" else 0, size=500)
+        st = port.stats()
+        t.ok(st["qlen"] == 4 and not unbalanced(port.name), f"{second} behind it, too", st)
+        with lib.Trace("abe_dequeue") as trace:
+            port.open()
+        got = [(e["colour"], e["len"]) for e in trace.events]
+        t.ok(
+            got == [(first, 1000)] + [(second, 500)] * 3,
+            f"the peeked {first} packet is the one that leaves, and nothing is lost",
+            got,
+        )
+        t.ok(not left(port.name) and not unbalanced(port.name), "then 0b 0p", left(port.name))
+    for limit in (0, 1):
+        port.fresh("abe packets offset 100ms")
+        port.blue(3)
+        port.green(3)
+        port.change(f"limit {limit}")
+        st = port.stats()
+        t.ok(
+            st["qlen"] == limit and not unbalanced(port.name),
+            f"limit {limit} takes the peeked packet off the books, too",
+            (st["qlen"], unbalanced(port.name)),
+        )
+        port.green(2)
+        port.open()
+        t.ok(not left(port.name) and not unbalanced(port.name), f"limit {limit}: and all drains", left(port.name))
+
+
+def test_limits(t, port):
+    for unit, size in (("packets", 1), ("bytes", 1000)):
+        for limit in (0, 1, 2, 60):
+            wrong = []
+            for name, dscps in (("green", (46,)), ("blue", (0,)), ("both", (46, 0))):
+                port.fresh(f"abe {unit} limit {limit * size} green_limit 1000000 min 900000 max 1000000")
+                port.send(1) if limit else None  # takes the bucket
+                for n in range(100):
+                    port.send(dscp=dscps[n % len(dscps)])
+                st = port.stats()
+                if st["qlen"] != limit or unbalanced(port.name):
+                    wrong.append((name, st["qlen"], unbalanced(port.name)))
+                drops = sum(st[c]["limit_drops"] for c in ("green", "blue"))
+                if drops != 100 - limit or st["drops"] != drops:
+                    wrong.append((name, "drops", drops, st["drops"]))
+                port.open()
+                if left(port.name):
+                    wrong.append((name, left(port.name)))
+            t.ok(not wrong, f"{unit}, limit {limit}: only green, only blue, both", "\n".join(map(str, wrong)))
+
+
+def test_mq(t):
+    """mq over a device of several queues, with abe below, made by hand."""
+    run("ip netns add far")
+    run("ip link add v0 numtxqueues 4 numrxqueues 4 type veth peer name v1 netns far numtxqueues 4 numrxqueues 4")
+    run("sysctl -qw net.ipv6.conf.v0.disable_ipv6=1")
+    run("ip addr add 10.7.0.1/24 dev v0")
+    run("ip addr add 10.7.0.2/24 dev v1", ns="far")
+    run("ip link set v1 up", ns="far")
+    run("ip link set v0 up")
+    run("tc qdisc add dev v0 root handle 1: mq")
+    for n in range(1, 5):
+        run(f"tc qdisc add dev v0 parent 1:{n} handle {10 * n}: abe packets")
+    tree = lib.qdiscs("v0")
+    t.ok([q["kind"] for q in tree] == ["mq"] + ["abe"] * 4, "mq: abe at each queue", [q["kind"] for q in tree])
+    run("ping -c 200 -i 0.002 -Q 0xb8 10.7.0.2")
+    run("ping -c 200 -i 0.002 10.7.0.2")
+    tree = lib.qdiscs("v0")
+    sent = sum(q["green"]["sent"] + q["blue"]["sent"] for q in tree[1:])
+    t.ok(
+        sent >= 400 and tree[0]["packets"] == sent and not unbalanced("v0"),
+        "mq: its books are the sum of its children's",
+        (sent, tree[0], unbalanced("v0")),
+    )
+    run("tc qdisc change dev v0 parent 1:2 handle 20: abe limit 33")
+    run("tc qdisc replace dev v0 parent 1:3 handle 50: abe")
+    run("tc qdisc del dev v0 parent 1:4")
+    run("ethtool -L v0 tx 2 rx 2")
+    run("ping -c 50 -i 0.002 10.7.0.2")
+    t.ok(not unbalanced("v0") and not left("v0"), "mq: change, replace, delete, fewer queues", unbalanced("v0"))
+    run("tc qdisc del dev v0 root")
+    run("ip netns del far")
+
+
+def test_bql(t):
+    found = run("find /sys/class/net/ -name inflight", check=False).stdout.split()
+    del found  # the attribute exists for drivers without BQL, too
+    t.skip("root over a driver with BQL", "the VM has no such device")
+
+
+def link_counters(ns, dev):
+    out = []
+    for key in ("tx_packets", "tx_bytes"):
+        out.append(int(run(f"cat /sys/class/net/{dev}/statistics/{key}", ns=ns).stdout))
+    return out
+
+
+def test_gso(t):
+    """TCP with segmentation offload through the router's bottleneck."""
+    net = Net(offload=True)
+    big = "htb rate 20mbit burst 20000 cburst 20000"
+    trees = {
+        "htb": (("root handle 1: htb default 1", f"class 1:1 {big}"), "1:1"),
+        "tbf": (("root handle 1: tbf rate 20mbit burst 1600 limit 1000000",), "1:1"),
+        "tbf, whole": (("root handle 1: tbf rate 20mbit burst 70000 limit 1000000",), "1:1"),
+        "htb, prio": (
+            ("root handle 1: htb default 1", f"class 1:1 {big}", "parent 1:1 handle 2: prio bands 2 priomap" + " 0" * 16),
+            "2:1",
+        ),
+    }
+    for name, (lines, place) in trees.items():
+        for split in ("split_gso", "nosplit_gso"):
+            run("tc qdisc del dev out root", ns="r", check=False)
+            for text in lines:
+                run("tc " + line("out", text), ns="r")
+            run(f"tc qdisc add dev out parent {place} handle 10: abe packets limit 100 min 20 max 80 {split}", ns="r")
+            wrong = []
+            before = link_counters("r", "out")
+
+            def poll(wrong=wrong):
+                wrong += unbalanced("out", "r")
+
+            with Load(seconds=1.5, poll=poll, every=0.1) as load:
+                load.tcp(flows=2)
+                load.tcp(flows=1, dscp=46, id=2)
+            time.sleep(1)
+            poll()
+            sent = [b - a for a, b in zip(before, link_counters("r", "out"))]
+            st = net.stats()
+            packets = st["green"]["sent"] + st["blue"]["sent"]
+            mean = st["bytes"] / max(packets, 1)
+            t.ok(not wrong and not left("out", "r"), f"GSO, {name}, {split}: balance, then 0b 0p", "\n".join(wrong[:9]))
+            t.ok(sum(f["bytes"] for f in load.report["tcp"]) > 1e6, f"GSO, {name}, {split}: TCP works", load.report["tcp"])
+            if split == "split_gso":
+                good = [packets, st["bytes"]] == sent and mean <= 1514
+                t.ok(good, f"GSO, {name}: packets and bytes are those of the device", (packets, st["bytes"], sent))
+            elif name == "tbf":
+                # this parent splits what exceeds its bucket before abe sees it
+                t.ok(mean <= 1514, f"GSO, {name}: only segments come", mean)
+            else:
+                t.ok(mean > 1600 and packets < st["packets"], f"GSO, {name}: packets stay whole", mean)
+    net.close()
+
+
+def main():
+    t = lib.Tap()
+    chosen = sys.argv[1:]
+    run("modprobe sch_abe")
+    # enough to queue everything in a burst
+    port = Port()
+    for name in TREES:
+        if not chosen or name in chosen:
+            test_tree(t, port, name)
+            t.note(f"at {time.monotonic():.1f} s")
+    for test, args in ((test_root, (port,)), (test_peek, (port,)), (test_limits, (port,)), (test_mq, ()), (test_bql, ()), (test_gso, ())):
+        if not chosen or test.__name__ in chosen:
+            test(t, *args)
+            t.note(f"at {time.monotonic():.1f} s")
+    run(f"tc qdisc replace dev {port.name} root abe")
+    res = run("rmmod sch_abe", check=False)
+    t.ok(res.returncode, "the module stays while a qdisc is there", res.stdout)
+    run(f"tc qdisc del dev {port.name} root")
+    unload(t, "the module unloads")
+    run("modprobe sch_abe")
+    run(f"tc qdisc replace dev {port.name} root abe")
+    run(f"ip link del {port.name}")
+    unload(t, "and loads again, and unloads after its device went")
+    t.ok(not kernel_log(), "the kernel's log is clean", "\n".join(kernel_log()))
+    t.done()
+
+
+if __name__ == "__main__":
+    main()
