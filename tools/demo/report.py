@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Table, plots and page of the demo, from the raw data of its runs."""
+
+import base64
+import html
+import io
+import json
+import os
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+
+PROPAGATION = 20.0      # ms
+
+# Label, colour (distinct for the colour-blind, too), meaning.
+SCHEMES = {
+    "red": ("red (flat)", "#d55e00",
+            ("One queue for all, in-tree RED: the flat best-effort network that ABE starts from. "
+             "The call waits behind the bulk TCP.")),
+    "fq_codel": ("fq_codel", "#6a6a6a",
+                 ("Debian's usual choice: a queue for each flow. The call gets its fair share of "
+                  "the link whatever it is, and more state is kept.")),
+    "abe-paper": ("abe, paper's loop", "#0072b2",
+                  ("ABE with the parameters of the paper's section 5.1 and its control loop. The "
+                   "call is green: served before blue, and dropped more often in return. On a link "
+                   "this slow the bias that the paper's equation asks for is far above one, and "
+                   "often at its maximum.")),
+    "abe": ("abe (bare)", "#009e73",
+            ("ABE without any option: thresholds are durations, the drain rate is estimated, and "
+             "the loop is the one that drops as little green as transparency to blue allows.")),
+}
+
+COLUMNS = [
+    ("scheme", "the queueing discipline under test"),
+    ("voice", "plain UDP, or ECT(0): the call's packets may be marked instead of dropped"),
+    ("median ms", "half of the call's packets arrive within this one-way delay"),
+    ("99 % ms", "99 % of them"),
+    ("max ms", "the slowest"),
+    ("loss %", ("of the call's packets; a G.711 listener begins to notice near 1 %, and hears "
+                "gaps above 5 %")),
+    ("CE %", "of the call's packets that came with Congestion Experienced"),
+    ("TCP Mb/s", "goodput of the bulk TCP flows together"),
+    ("alpha", "drop bias: first-stage drops of green against blue (mean)"),
+    ("D ms", "offset: how much longer blue may be made to wait (mean)"),
+]
+
+
+class Run:
+    """One run: what it was, and the figures of its table row."""
+
+    def __init__(self, path):
+        with open(path, encoding="ascii") as f:
+            data = json.load(f)
+        self.spec, self.commands, self.shown = data["spec"], data["commands"], data["shown"]
+        self.versions = [f"Linux {data['kernel']}", data["tc"], data["iperf3"]]
+        self.scheme, self.ect = self.spec["scheme"], self.spec["ecn"] != 0
+        self.label, self.colour, _ = SCHEMES[self.scheme]
+        self.delays = np.array(data["voice"]["raw"]["delay_us"]) / 1000
+        self.voice = data["voice"]
+        self.goodput = data["tcp_goodput"] / 1e6
+        samples = [s for s in data["samples"] if "alpha" in s]
+        self.time = np.array([s["time"] for s in samples])
+        self.alpha = np.array([s["alpha"] for s in samples])
+        self.offset = np.array([s["offset"] for s in samples]) / 1000
+
+    def _mean(self, values):
+        counted = values[self.time >= self.spec["warmup"]] if len(values) else values
+        return float(np.mean(counted)) if len(counted) else None
+
+    def row(self):
+        # with no packet through there is no delay, and no mark
+        delay, packets = self.voice["delay_us"], self.voice["packets"]
+        ms = {k: delay[k] / 1000 if delay else None for k in ("median", "p99", "max")}
+        return {
+            "scheme": self.label,
+            "voice": "ECT(0)" if self.ect else "plain",
+            "median ms": ms["median"],
+            "99 % ms": ms["p99"],
+            "max ms": ms["max"],
+            "loss %": 100 * self.voice["loss"],
+            "CE %": 100 * self.voice["ce"] / packets if packets else None,
+            "TCP Mb/s": self.goodput,
+            "alpha": self._mean(self.alpha),
+            "D ms": self._mean(self.offset),
+        }
+
+
+def cell(column, value):
+    if value is None:
+        return "-"
+    if isinstance(value, str):
+        return value
+    return f"{value:.{2 if column in ('loss %', 'CE %', 'TCP Mb/s', 'alpha') else 1}f}"
+
+
+def text_table(rows):
+    names = [name for name, _ in COLUMNS]
+    cells = [names] + [[cell(n, row[n]) for n in names] for row in rows]
+    widths = [max(len(line[i]) for line in cells) for i in range(len(names))]
+    lines = []
+    for line in cells:
+        left = [c.ljust(w) for c, w in zip(line[:2], widths[:2], strict=True)]
+        right = [c.rjust(w) for c, w in zip(line[2:], widths[2:], strict=True)]
+        lines.append("  ".join(left + right).rstrip())
+    lines.insert(1, "-" * max(map(len, lines)))
+    return "\n".join(lines)
+
+
+def new_figure(rows, columns, height):
+    plt.rcParams.update({
+        "font.size": 10, "axes.spines.top": False, "axes.spines.right": False,
+        "axes.grid": True, "grid.color": "#e4e4e4", "axes.axisbelow": True,
+        "axes.edgecolor": "#888888", "axes.titlesize": 11, "axes.titlelocation": "left"})
+    return plt.subplots(rows, columns, figsize=(10, height), sharex=True, sharey="row",
+                        squeeze=False, layout="constrained")
+
+
+def legend_above(figure, axis):
+    figure.suptitle(" ", fontsize=20)        # room for it
+    handles, labels = axis.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="upper center", ncol=len(labels), frameon=False,
+                  fontsize=11)
+
+
+def stretch_delay(axis, slowest):
+    """Logarithmic in what comes on top of the propagation, labelled with the delay."""
+    zero = PROPAGATION - 1
+    axis.set_xscale("function", functions=(lambda x: np.log(np.maximum(x - zero, 1e-3)),
+                                           lambda y: np.exp(y) + zero))
+    axis.set_xlim(PROPAGATION, slowest * 1.03)
+    ticks = [t for t in (20, 22, 25, 30, 40, 60, 100, 200, 400, 1000)
+             if t < slowest * 1.03]
+    axis.xaxis.set_major_locator(matplotlib.ticker.FixedLocator(ticks))
+    axis.xaxis.set_major_formatter(matplotlib.ticker.FormatStrFormatter("%g"))
+    axis.set_xlabel("one-way delay of the call's packets, ms (20 is propagation)")
+
+
+def plot_delay(runs):
+    figure, axes = new_figure(1, 2, 4.4)
+    slowest = max(float(np.max(r.delays)) for r in runs if len(r.delays))
+    for axis, ect in zip(axes[0], (False, True), strict=True):
+        for run in (r for r in runs if r.ect == ect):
+            delays = np.sort(run.delays)
+            share = np.arange(1, len(delays) + 1) / len(delays)
+            axis.step(delays, share, where="post", color=run.colour, label=run.label, lw=2)
+        axis.set_title("call marked ECT(0)" if ect else "call as plain UDP")
+        stretch_delay(axis, slowest)
+        axis.set_ylim(0, 1.01)
+        axis.yaxis.set_major_formatter(matplotlib.ticker.PercentFormatter(1, decimals=0))
+    axes[0][0].set_ylabel("share of packets within it")
+    legend_above(figure, axes[0][0])
+    return figure
+
+
+def plot_loop(runs):
+    figure, axes = new_figure(2, 2, 5.6)
+    warmup, duration = runs[0].spec["warmup"], runs[0].spec["duration"]
+    for column, ect in enumerate((False, True)):
+        top, bottom = axes[0][column], axes[1][column]
+        for run in (r for r in runs if r.ect == ect and len(r.time)):
+            top.plot(run.time, run.alpha, color=run.colour, label=run.label, lw=1.5)
+            bottom.plot(run.time, run.offset, color=run.colour, lw=1.5)
+        for axis in (top, bottom):
+            axis.axvspan(0, warmup, color="#f3f3f3", zorder=0, lw=0)
+        top.set_title("call marked ECT(0)" if ect else "call as plain UDP")
+        top.set_yscale("log")
+        top.yaxis.set_major_formatter(matplotlib.ticker.FormatStrFormatter("%g"))
+        top.set_ylim(bottom=0.9)
+        bottom.set_xlabel(f"time, s (the first {warmup} s are not counted)")
+        bottom.set_xlim(0, duration)
+        bottom.set_ylim(bottom=0)
+    axes[0][0].set_ylabel("drop bias alpha")
+    axes[1][0].set_ylabel("offset D, ms")
+    legend_above(figure, axes[0][0])
+    return figure
+
+
+def save(figure, path):
+    buffer = io.BytesIO()
+    # no dates and no versions in it: the same data give the same bytes
+    figure.savefig(buffer, format="png", dpi=110, metadata={"Software": None})
+    plt.close(figure)
+    with open(path, "wb") as f:
+        f.write(buffer.getvalue())
+    return base64.b64encode(buffer.getvalue()).decode()
+
+
+def findings(runs):
+    """The comparison in words, for the plain call."""
+    rows = {r.scheme: r.row() for r in runs if not r.ect}
+    red, fq, paper, bare = (rows[s] for s in ("red", "fq_codel", "abe-paper", "abe"))
+    wait = {n: f"{row['99 % ms'] - PROPAGATION:.0f} ms" if row["99 % ms"] else "no packet arriving at all"
+            for n, row in (("red", red), ("fq", fq), ("paper", paper), ("bare", bare))}
+    ect = next(r.row() for r in runs if r.ect and r.scheme == "abe")
+    return [
+        (f"99 % of the call's packets wait at most {wait['bare']} at the bottleneck under "
+         f"bare abe and {wait['paper']} under the paper's settings, against "
+         f"{wait['red']} under flat RED and {wait['fq']} under fq_codel."),
+        (f"The price: as plain UDP the call loses {bare['loss %']:.1f} % (bare) and "
+         f"{paper['loss %']:.1f} % (paper's loop), against {red['loss %']:.1f} % under flat RED "
+         f"at the same load and {fq['loss %']:.1f} % under fq_codel. Marked ECT(0), it loses "
+         f"{ect['loss %']:.1f} % (bare) and gets {ect['CE %']:.1f} % marks to slow down by."),
+        (f"Bulk TCP gets {bare['TCP Mb/s']:.2f} and {paper['TCP Mb/s']:.2f} Mb/s under the two, "
+         f"against {red['TCP Mb/s']:.2f} Mb/s under flat RED: ABE promises that blue never "
+         "gets less than flat."),
+    ]
+
+
+STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 2rem auto;
+       padding: 0 1rem; color: #222; background: #fff }
+h1 { font-size: 1.6rem } h2 { font-size: 1.2rem; margin-top: 2.2rem }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums }
+th, td { padding: .35rem .6rem; text-align: right; border-bottom: 1px solid #e4e4e4 }
+th { border-bottom: 2px solid #888; font-weight: 600 }
+th:nth-child(-n+2), td:nth-child(-n+2) { text-align: left }
+.dot { display: inline-block; width: .7em; height: .7em; border-radius: 50%; margin-right: .5em }
+img { width: 100% } pre { background: #f6f6f6; padding: .8rem; overflow-x: auto;
+font-size: .85rem } dt { font-weight: 600; margin-top: .6rem } dd { margin-left: 1.2rem }
+.note { color: #666; font-size: .9rem }
+"""
+
+
+def html_table(runs):
+    out = ["<table><tr>"]
+    out += [f'<th title="{html.escape(what)}">{html.escape(n)}</th>' for n, what in COLUMNS]
+    out.append("</tr>")
+    for run in runs:
+        row = run.row()
+        cells = [html.escape(cell(n, row[n])) for n, _ in COLUMNS]
+        cells[0] = f'<span class="dot" style="background:{run.colour}"></span>{cells[0]}'
+        out.append("<tr>" + "".join(f"<td>{c}</td>" for c in cells) + "</tr>")
+    out.append("</table>")
+    return "\n".join(out)
+
+
+def definitions(pairs):
+    return "<dl>" + "".join(f"<dt>{html.escape(n)}</dt><dd>{html.escape(t)}</dd>"
+                            for n, t in pairs) + "</dl>"
+
+
+def page(runs, images):
+    spec = runs[0].spec
+    counted = spec["duration"] - spec["warmup"]
+    shared = [c for c in runs[0].commands if all(c in r.commands for r in runs)]
+    own = [(f"{r.label}, call {'ECT(0)' if r.ect else 'plain'}",
+            [c for c in r.commands if c not in shared], r.shown) for r in runs]
+    blocks = "".join(f"<h3>{html.escape(title)}</h3><pre>{html.escape(chr(10).join(lines))}\n\n"
+                     f"{html.escape('# tc -s -d qdisc show dev r1, at the end')}\n"
+                     f"{html.escape(shown.rstrip())}</pre>" for title, lines, shown in own)
+    return f"""<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>ABE: one call, one bottleneck</title>
+<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head><body>
+<h1>A VoIP call and bulk TCP through one 2 Mb/s bottleneck</h1>
+<p>A call (G.711: 50 packets a second of 172 bytes, DSCP EF, green under ABE) and four CUBIC
+flows of iperf3 (blue) share a 2 Mb/s link with 20 ms propagation each way. The link's queueing
+discipline is all that differs. Each delay is measured from a packet: when it arrived less when
+it was sent.</p>
+<ul>{"".join(f"<li>{html.escape(f)}</li>" for f in findings(runs))}</ul>
+{html_table(runs)}
+<p class="note">One-way delays include the 20 ms of propagation. {spec['duration']} s of traffic,
+the first {spec['warmup']} s cut, {counted} s counted; one run a line, seed {spec['seed']}. One run
+is an example, not a statistic: other seeds differ by some per cent.</p>
+<h2>One-way delay of the call</h2>
+<img alt="Distribution of the one-way delay of the call's packets under each scheme"
+ src="data:image/png;base64,{images['delay']}">
+<p class="note">Each line is one scheme: the share of the call's packets that arrived within the
+delay below (the axis is logarithmic beyond the propagation). The further left and the steeper, the better; where a line ends is the slowest
+packet. Lost packets are not in it: see the table.</p>
+<h2>The control loop</h2>
+<img alt="Drop bias and offset over time under both control loops"
+ src="data:image/png;base64,{images['loop']}">
+<p class="note">alpha (log scale) says how many times likelier green is dropped than blue in the
+first stage; D says how long blue may be held back for green. Sampled each half second.</p>
+<h2>What each line means</h2>
+{definitions((label, text) for label, _, text in SCHEMES.values())}
+<h2>What each column means</h2>
+{definitions(COLUMNS)}
+<h2>The network</h2>
+<p>Three network namespaces in one machine; tbf is the link, and the scheme its queue. Delay is
+added on the other links, so that the bottleneck's queue is the only one that fills. Segmentation
+offloads are off, for equal terms.</p>
+<pre>{html.escape(chr(10).join(shared))}</pre>
+<h2>The schemes</h2>{blocks}
+<h2>Reproduce</h2>
+<pre>make demo
+tools/demo/run --seed {spec['seed']} --duration {spec['duration']} --warmup {spec['warmup']}</pre>
+<p>Each run is a VM that lives in virtual time, where an instruction takes a nanosecond: the same
+seed gives the same packets at the same times. {html.escape('; '.join(runs[0].versions))}. Raw data:
+<code>raw/*/result.json</code> beside this page.</p>
+</body></html>
+"""
+
+
+def make(names, out):
+    """Reads OUT/raw, writes the rest of OUT, prints the table; returns the exit status."""
+    runs = [Run(os.path.join(out, "raw", name, "result.json")) for name in names]
+    rows = [r.row() for r in runs]
+    images = {"delay": save(plot_delay(runs), os.path.join(out, "delay.png")),
+              "loop": save(plot_loop(runs), os.path.join(out, "loop.png"))}
+    with open(os.path.join(out, "index.html"), "w", encoding="utf-8") as f:
+        f.write(page(runs, images))
+    with open(os.path.join(out, "table.json"), "w", encoding="ascii") as f:
+        json.dump([{**row, "tc": run.spec["qdisc"]} for row, run in zip(rows, runs, strict=True)],
+                  f, indent=1)
+        f.write("\n")
+    spec = runs[0].spec
+    print("\nA VoIP call (green) and 4 bulk TCP flows (blue) through 2 Mb/s, "
+          f"{spec['duration'] - spec['warmup']} s; delays are one-way,\n"
+          "from the packets, and include 20 ms of propagation.\n")
+    print(text_table(rows))
+    print()
+    for line in findings(runs):
+        print(f"* {line}")
+    print(f"\nPlots and explanation: {os.path.relpath(os.path.join(out, 'index.html'))}")
+    return 0
