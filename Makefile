@@ -31,9 +31,12 @@ have-kdir:
 		echo "No kernel headers: apt-get install linux-headers-amd64," \
 			"or make KDIR=DIRECTORY" >&2; exit 1; }
 
+# The DCCP part: only for kernels that have DCCP; scripts/dccp-source tells why
+# when it leaves it out.
 modules: have-kdir deps-build
 	@echo "modules for $(KDIR)"
-	@scripts/build-modules $(RELEASE) $(KDIR) kernel
+	@dccp=$$(scripts/dccp-source $(KDIR)) || dccp=; \
+	scripts/build-modules $(RELEASE) $(KDIR) kernel $${dccp:+dccp=$$dccp ccid}
 	@ls build/modules/$(RELEASE)/*.ko
 
 tc: deps-build
@@ -46,8 +49,9 @@ tools: deps-build
 vm-files: deps-test tc tools
 	@tests/vm/fetch-kernel $(VM_KERNEL)
 	@echo "modules for the VM's kernel, $(VM_KERNEL)"
-	@scripts/build-modules $(VM_KERNEL) build/kernels/$(VM_KERNEL)/kdir \
-		kernel tests/bench
+	@dccp=$$(scripts/dccp-source build/kernels/$(VM_KERNEL)/kdir) && \
+	scripts/build-modules $(VM_KERNEL) build/kernels/$(VM_KERNEL)/kdir \
+		kernel tests/bench tests/ccid_dummy dccp=$$dccp ccid
 
 check: vm-files
 	@tests/check $(SUITES)

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/*
+ * Socket options of the CCIDs 4, 248, 249 and 250, beside
+ * DCCP_SOCKOPT_CCID_RX_INFO and DCCP_SOCKOPT_CCID_TX_INFO.
+ *
+ * Level SOL_DCCP, all of them a __u32; they can be set once the connection
+ * stands. Those of the sender take effect on data sent, those of the receiver
+ * on data received. Defaults are module parameters of dccp_tfrc.
+ */
+#ifndef _UAPI_LINUX_DCCP_TFRC_H
+#define _UAPI_LINUX_DCCP_TFRC_H
+
+#include <linux/types.h>
+
+/* Receiver: 128 to 191. */
+#define DCCP_SOCKOPT_TFRC_RX_SEGMENT	129	/* S, bytes, 32 to 65535 */
+#define DCCP_SOCKOPT_TFRC_RX_HEADER	130	/* H, bytes, 0 to 255 */
+#define DCCP_SOCKOPT_TFRC_RX_DISCOUNT	131	/* history discounting, 0 or 1 */
+#define DCCP_SOCKOPT_TFRC_RX_VARIANT	132	/* enum tfrc_variant */
+
+/* Sender: 192 to 255. */
+#define DCCP_SOCKOPT_TFRC_TX_SEGMENT	193	/* S, bytes, 32 to 65535 */
+#define DCCP_SOCKOPT_TFRC_TX_HEADER	194	/* H, bytes, 0 to 255 */
+#define DCCP_SOCKOPT_TFRC_TX_INTERVAL	195	/* Min Interval, us; 0: off */
+
+/**
+ * enum tfrc_variant - of CCID 250, by how losses depend on packet size
+ * @TFRC_VARIANT_DEFAULT: in proportion, p_S = eta * p_s
+ * @TFRC_VARIANT_DROP_TAIL: as a drop-tail queue in bytes, p_S = 2 * eta * p_s
+ * @TFRC_VARIANT_BYTE_ERROR: a packet is lost with any of its bytes
+ */
+enum tfrc_variant {
+	TFRC_VARIANT_DEFAULT,
+	TFRC_VARIANT_DROP_TAIL,
+	TFRC_VARIANT_BYTE_ERROR,
+};
+
+/**
+ * struct tfrc_tx_info_ext - sender, DCCP_SOCKOPT_CCID_TX_INFO
+ * @x: allowed rate, payload bytes per second, times 64
+ * @x_recv: greatest receive rate that limits it, likewise
+ * @x_calc: rate of the throughput equation, bytes per second
+ * @rtt: round-trip time, us
+ * @p: loss event rate, millionths
+ * @rto: nofeedback timeout, us
+ * @ipi: interval between packets of the mean size, us
+ *
+ * So far this is struct tfrc_tx_info, with its size of 40 bytes. A buffer that
+ * has room gets the rest as well, or what fits of it.
+ *
+ * @size: of the kernel's structure, bytes
+ * @x_inst: rate in force after the reduction of oscillations, payload bytes
+ *	per second
+ * @packet: payload that a packet may have at @interval, bytes
+ * @interval: mean time between the packets that were offered, us
+ * @s: segment size in the equation, bytes
+ * @s_mean: mean size of the data packets, bytes
+ * @header: H, bytes
+ * @min_interval: Min Interval, us
+ * @ccid: congestion control, which names the loss method
+ * @slow_start: no loss event yet
+ * @data_limited: the last interval was data-limited
+ * @loss_interval: mean loss interval 1/p as reported, packets; 0: no loss
+ * @nofeedback: times that the nofeedback timer expired
+ * @feedback: feedback packets taken
+ */
+struct tfrc_tx_info_ext {
+	__u64	x;
+	__u64	x_recv;
+	__u32	x_calc;
+	__u32	rtt;
+	__u32	p;
+	__u32	rto;
+	__u32	ipi;
+	__u32	size;
+	__u64	x_inst;
+	__u32	packet;
+	__u32	interval;
+	__u32	s;
+	__u32	s_mean;
+	__u32	header;
+	__u32	min_interval;
+	__u8	ccid;
+	__u8	slow_start;
+	__u8	data_limited;
+	__u8	pad;
+	__u32	loss_interval;
+	__u32	nofeedback;
+	__u32	feedback;
+};
+
+/**
+ * struct tfrc_rx_info_ext - receiver, DCCP_SOCKOPT_CCID_RX_INFO
+ * @x_recv: receive rate, bytes per second
+ * @rtt: round-trip time by the sender's window counters, us
+ * @p: loss event rate, millionths
+ *
+ * So far this is struct tfrc_rx_info; a larger buffer gets the rest.
+ *
+ * @size: of the kernel's structure, bytes
+ * @packets: data packets received, without duplicates
+ * @lost: data packets found lost
+ * @marked: data packets received with CE
+ * @late: data packets that came after they had been found lost
+ * @duplicates: packets received more than once
+ * @events: loss events
+ * @mean_interval: weighted mean loss interval, packets, times 256
+ * @s: segment size of the loss method and the first interval, bytes
+ * @s_mean: mean size of the data packets, bytes
+ * @header: H, bytes
+ * @ccid: congestion control
+ * @discount: history discounting is on
+ * @variant: enum tfrc_variant
+ * @intervals: how many @interval has
+ * @interval: loss intervals, the current one first, packets times 256
+ */
+struct tfrc_rx_info_ext {
+	__u32	x_recv;
+	__u32	rtt;
+	__u32	p;
+	__u32	size;
+	__u64	packets;
+	__u64	lost;
+	__u64	marked;
+	__u64	late;
+	__u64	duplicates;
+	__u64	events;
+	__u32	mean_interval;
+	__u32	s;
+	__u32	s_mean;
+	__u32	header;
+	__u8	ccid;
+	__u8	discount;
+	__u8	variant;
+	__u8	intervals;
+	__u32	interval[9];
+};
+
+#endif

@@ -1,0 +1,887 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * TCP-Friendly Rate Control for DCCP: CCIDs 4, 248, 249 and 250.
+ *
+ * One core serves all of them. A CCID is a method of measuring loss (see
+ * tfrc_loss.h) with defaults; its sender and receiver are tfrc_tx.c and
+ * tfrc_rx.c, which know nothing of sockets. This file is what connects them
+ * with DCCP: options, timers, socket options.
+ *
+ * A packet that may not be sent yet waits for a high-resolution timer, which
+ * also stands for the nofeedback timer. The timer has memory of its own, for
+ * it may be waiting for the socket's lock while its owner goes: whoever arms
+ * it takes a reference of it and of the socket, which the handler, or whoever
+ * cancels it, drops.
+ */
+
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/hrtimer.h>
+#include <linux/interrupt.h>
+#include <linux/module.h>
+#include <linux/refcount.h>
+#include <linux/tfrc.h>
+#include <net/inet_ecn.h>
+
+#include "ccid.h"
+#include "dccp.h"
+#include "feat.h"
+
+#include "include/uapi/linux/dccp_tfrc.h"
+#include "tfrc_rx.h"
+#include "tfrc_tx.h"
+
+#define CREATE_TRACE_POINTS
+#include "tfrc_trace.h"
+
+/* Adding a method is adding a line. */
+static const struct tfrc_method *const methods[] = {
+	&tfrc_sp,
+	&tfrc_standard,
+	&tfrc_vp_packet,
+	&tfrc_vp_byte,
+};
+
+static struct ccid_operations tfrc_ops[ARRAY_SIZE(methods)];
+
+/**
+ * struct tfrc_range - a module parameter and the values that it may have
+ * @value: its value
+ * @low: the least
+ * @high: the greatest
+ */
+struct tfrc_range {
+	unsigned int	value;
+	unsigned int	low;
+	unsigned int	high;
+};
+
+static int range_set(const char *val, const struct kernel_param *kp)
+{
+	struct tfrc_range *range = kp->arg;
+	struct kernel_param number = { .name = kp->name, .arg = &range->value };
+
+	return param_set_uint_minmax(val, &number, range->low, range->high);
+}
+
+static int range_get(char *buffer, const struct kernel_param *kp)
+{
+	const struct tfrc_range *range = kp->arg;
+
+	return sysfs_emit(buffer, "%u\n", range->value);
+}
+
+static const struct kernel_param_ops range_ops = {
+	.set = range_set,
+	.get = range_get,
+};
+
+#define S_MIN			32
+#define S_MAX			65535
+#define H_MAX			255
+#define MIN_INTERVAL_MAX	1000000
+
+static struct tfrc_range segment = { 1460, S_MIN, S_MAX };
+module_param_cb(segment, &range_ops, &segment, 0644);
+MODULE_PARM_DESC(segment,
+		 "segment size of CCIDs 4, 249 and 250, bytes (32 to 65535)");
+
+static struct tfrc_range header = { 36, 0, H_MAX };
+module_param_cb(header, &range_ops, &header, 0644);
+MODULE_PARM_DESC(header, "header size that CCID 4 charges for, bytes (0 to 255)");
+
+static struct tfrc_range min_interval = { 10000, 0, MIN_INTERVAL_MAX };
+module_param_cb(min_interval, &range_ops, &min_interval, 0644);
+MODULE_PARM_DESC(min_interval,
+		 "least time between data packets of CCID 4, us (0 to 1000000)");
+
+static struct tfrc_range discount = { 1, 0, 1 };
+module_param_cb(discount, &range_ops, &discount, 0644);
+MODULE_PARM_DESC(discount,
+		 "history discounting of CCIDs 248, 249 and 250 (0 or 1)");
+
+static void default_params(const struct tfrc_method *method,
+			   struct tfrc_params *par)
+{
+	*par = method->defaults;
+	if (par->s)
+		par->s = READ_ONCE(segment.value);
+	if (par->header)
+		par->header = READ_ONCE(header.value);
+	if (par->min_interval)
+		par->min_interval = READ_ONCE(min_interval.value);
+	if (par->discount)
+		par->discount = READ_ONCE(discount.value);
+}
+
+static const struct tfrc_method *ccid_method(const struct ccid *ccid)
+{
+	return methods[ccid->ccid_ops - tfrc_ops];
+}
+
+/* Sender */
+
+struct tfrc_timer {
+	struct hrtimer	timer;
+	struct sock	*sk;
+	refcount_t	refs;
+};
+
+/**
+ * struct tfrc_hc_tx - sending half-connection
+ * @tx: TFRC
+ * @method: which says the CCID
+ * @timer: for the next packet, and for missing feedback
+ * @t_due: when the packet that waits may be sent
+ * @waiting: one does
+ * @seen: options of the packet at hand, a bit each
+ * @x_recv: Receive Rate option
+ * @pinv: Loss Event Rate option, packets
+ * @li: Loss Intervals option; @start is how far before the acknowledgment
+ *	number an interval begins, @drops is the Loss Length
+ * @n_li: how many
+ * @drops: Dropped Packets option
+ * @n_drops: how many
+ * @feedback_seen: feedback has come
+ * @ackno: acknowledgment number of the last one
+ * @event: sequence number where the last loss event began
+ */
+struct tfrc_hc_tx {
+	struct tfrc_tx		tx;
+	const struct tfrc_method *method;
+	struct tfrc_timer	*timer;
+	u64			t_due;
+	bool			waiting;
+	u8			seen;
+	u32			x_recv;
+	u32			pinv;
+	struct tfrc_reported	li[TFRC_NINTERVAL + 1];
+	u8			n_li;
+	u32			drops[TFRC_NINTERVAL + 1];
+	u8			n_drops;
+	bool			feedback_seen;
+	u64			ackno;
+	u64			event;
+};
+
+#define SEEN(option)	BIT((option) - TFRC_OPT_LOSS_EVENT_RATE)
+
+static bool is_tfrc(const struct ccid *ccid)
+{
+	return ccid && ccid->ccid_ops >= tfrc_ops &&
+	       ccid->ccid_ops < tfrc_ops + ARRAY_SIZE(tfrc_ops);
+}
+
+static struct tfrc_hc_tx *hc_tx(const struct sock *sk)
+{
+	return ccid_priv(dccp_sk(sk)->dccps_hc_tx_ccid);
+}
+
+static void timer_put(struct tfrc_timer *t)
+{
+	if (refcount_dec_and_test(&t->refs))
+		kfree(t);
+}
+
+static void timer_start(struct tfrc_timer *t, u64 when)
+{
+	if (hrtimer_try_to_cancel(&t->timer) != 1) {
+		sock_hold(t->sk);
+		refcount_inc(&t->refs);
+	}
+	hrtimer_start(&t->timer, ns_to_ktime(when), HRTIMER_MODE_ABS_SOFT);
+}
+
+/* Set the timer to what comes first, if it is not. */
+static void arm(struct tfrc_hc_tx *hc)
+{
+	u64 when = hc->tx.t_nofeedback;
+
+	if (hc->waiting && (!when || hc->t_due < when))
+		when = hc->t_due;
+	if (!when || (hrtimer_is_queued(&hc->timer->timer) &&
+		      hrtimer_get_expires_ns(&hc->timer->timer) == when))
+		return;
+	timer_start(hc->timer, when);
+}
+
+/* Have DCCP try its queue again, as CCID-2 does. */
+static void dequeue(struct sock *sk)
+{
+	struct tasklet_struct *t = &dccp_sk(sk)->dccps_xmitlet;
+
+	if (test_and_set_bit(TASKLET_STATE_SCHED, &t->state))
+		return;
+	sock_hold(sk);
+	__tasklet_schedule(t);
+}
+
+static void expired(struct sock *sk, struct tfrc_hc_tx *hc)
+{
+	u64 now = ktime_get_ns();
+
+	if (hc->tx.t_nofeedback && hc->tx.t_nofeedback <= now) {
+		tfrc_tx_expired(&hc->tx, now);
+		trace_tfrc_feedback(sk, hc->method->ccid, &hc->tx, 0, 0, true);
+	}
+	if (hc->waiting && hc->t_due <= now)
+		dequeue(sk);		/* tfrc_hc_tx_send() arms the timer */
+	else
+		arm(hc);
+}
+
+static enum hrtimer_restart tfrc_timer(struct hrtimer *timer)
+{
+	struct tfrc_timer *t = container_of(timer, struct tfrc_timer, timer);
+	struct sock *sk = t->sk;
+	struct ccid *ccid;
+	struct tfrc_hc_tx *hc;
+
+	bh_lock_sock(sk);
+	ccid = dccp_sk(sk)->dccps_hc_tx_ccid;
+	hc = is_tfrc(ccid) ? ccid_priv(ccid) : NULL;
+	if (hc && hc->timer == t) {
+		if (sock_owned_by_user(sk))
+			timer_start(t, ktime_get_ns() + 100 * NSEC_PER_USEC);
+		else
+			expired(sk, hc);
+	}
+	bh_unlock_sock(sk);
+	timer_put(t);
+	sock_put(sk);
+	return HRTIMER_NORESTART;
+}
+
+static int tfrc_hc_tx_init(struct ccid *ccid, struct sock *sk)
+{
+	struct tfrc_hc_tx *hc = ccid_priv(ccid);
+	struct tfrc_params par;
+
+	hc->timer = kzalloc(sizeof(*hc->timer), gfp_any());
+	if (!hc->timer)
+		return -ENOMEM;
+	hrtimer_init(&hc->timer->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+	hc->timer->timer.function = tfrc_timer;
+	hc->timer->sk = sk;
+	refcount_set(&hc->timer->refs, 1);
+
+	hc->method = ccid_method(ccid);
+	default_params(hc->method, &par);
+	tfrc_tx_init(&hc->tx, &par);
+	return 0;
+}
+
+static void tfrc_hc_tx_exit(struct sock *sk)
+{
+	struct tfrc_timer *t = hc_tx(sk)->timer;
+
+	if (hrtimer_try_to_cancel(&t->timer) == 1) {
+		timer_put(t);
+		__sock_put(sk);
+	}
+	timer_put(t);
+}
+
+/*
+ * The nominal segment is no larger than what the path takes (RFC 4828, 3),
+ * counting as TCP does: the MTU less 40 bytes.
+ */
+static void start(struct sock *sk, struct tfrc_hc_tx *hc, u32 size, u64 now)
+{
+	u32 mtu = inet_csk(sk)->icsk_pmtu_cookie;
+
+	if (hc->tx.par.s && mtu >= 40 + S_MIN)
+		hc->tx.par.s = min(hc->tx.par.s, mtu - 40);
+	tfrc_tx_start(&hc->tx, size, dccp_sk(sk)->dccps_syn_rtt, now);
+}
+
+static int tfrc_hc_tx_send(struct sock *sk, struct sk_buff *skb)
+{
+	struct tfrc_hc_tx *hc = hc_tx(sk);
+	u64 now = ktime_get_ns();
+
+	if (!hc->tx.started)
+		start(sk, hc, skb->len, now);
+	hc->t_due = tfrc_tx_due(&hc->tx, now);
+	if (hc->t_due > now) {
+		/* When the socket is closed, DCCP waits itself. */
+		if (sk->sk_shutdown & SEND_SHUTDOWN)
+			return min_t(u64, CCID_PACKET_DELAY_MAX,
+				     DIV_ROUND_UP_ULL(hc->t_due - now,
+						      NSEC_PER_MSEC));
+		hc->waiting = true;
+		arm(hc);
+		return CCID_PACKET_WILL_DEQUEUE_LATER;
+	}
+	tfrc_tx_send(&hc->tx, skb->len, hc->waiting, now);
+	hc->waiting = false;
+	arm(hc);
+	DCCP_SKB_CB(skb)->dccpd_ccval = hc->tx.wc & 15;
+	/* Each time: the application's IP_TOS overwrites it. */
+	if (dccp_sk(sk)->dccps_peer_ecn)
+		INET_ECN_xmit(sk);
+	return CCID_PACKET_SEND_AT_ONCE;
+}
+
+static void tfrc_hc_tx_packet_sent(struct sock *sk, unsigned int len)
+{
+	tfrc_tx_note(&hc_tx(sk)->tx, dccp_sk(sk)->dccps_gss, ktime_get_ns());
+}
+
+static u32 get24(const u8 *val)
+{
+	return val[0] << 16 | val[1] << 8 | val[2];
+}
+
+static void parse_intervals(struct tfrc_hc_tx *hc, const u8 *val, u8 len)
+{
+	u64 back = *val++;
+
+	hc->n_li = min_t(u32, len / 9, ARRAY_SIZE(hc->li));
+	for (len = 0; len < hc->n_li; len++, val += 9) {
+		struct tfrc_reported *li = &hc->li[len];
+
+		li->drops = get24(val + 3) & 0x7fffff;
+		li->packets = get24(val + 6);
+		back += get24(val) + li->drops;
+		li->start = back;
+	}
+}
+
+static void parse_dropped(struct tfrc_hc_tx *hc, const u8 *val, u8 len)
+{
+	hc->n_drops = min_t(u32, len / 3, ARRAY_SIZE(hc->drops));
+	for (len = 0; len < hc->n_drops; len++, val += 3)
+		hc->drops[len] = get24(val);
+}
+
+/* An option of a length that it cannot have is ignored (RFC 4340, 5.8). */
+static int tfrc_hc_tx_parse(struct sock *sk, u8 packet, u8 option, u8 *val,
+			    u8 len)
+{
+	struct tfrc_hc_tx *hc = hc_tx(sk);
+
+	if (packet == DCCP_PKT_DATA || packet == DCCP_PKT_REQUEST)
+		return 0;
+
+	switch (option) {
+	case TFRC_OPT_LOSS_EVENT_RATE:
+		if (len != 4)
+			return 0;
+		hc->pinv = get_unaligned_be32(val);
+		break;
+	case TFRC_OPT_RECEIVE_RATE:
+		if (len != 4)
+			return 0;
+		hc->x_recv = get_unaligned_be32(val);
+		break;
+	case TFRC_OPT_LOSS_INTERVALS:
+		/* Of several, the first one begins with the current interval. */
+		if (len < 10 || len % 9 != 1 || hc->seen & SEEN(option))
+			return 0;
+		parse_intervals(hc, val, len);
+		break;
+	case TFRC_OPT_DROPPED_PACKETS:
+		if (!len || len % 3 || hc->seen & SEEN(option))
+			return 0;
+		parse_dropped(hc, val, len);
+		break;
+	default:
+		return 0;
+	}
+	hc->seen |= SEEN(option);
+	return 0;
+}
+
+/* Does the Loss Intervals option tell of an event that is news? */
+static bool new_event(struct tfrc_hc_tx *hc)
+{
+	u64 start = hc->li[0].start;
+	bool news;
+
+	if (!hc->li[0].drops)
+		return false;
+	news = !hc->event || tfrc_seq_diff(hc->event, start) > 0;
+	if (news)
+		hc->event = start;
+	return news;
+}
+
+/* What the options say of loss. */
+static void loss_report(struct tfrc_hc_tx *hc, u8 seen, u64 ackno, u32 wc,
+			struct tfrc_feedback_in *fb)
+{
+	u32 i;
+
+	fb->pinv = hc->pinv == U32_MAX ? TFRC_PINV_NONE :
+		   clamp(hc->pinv, 1U, TFRC_PINV_MAX) << TFRC_PINV_SHIFT;
+	if (!(seen & SEEN(TFRC_OPT_LOSS_INTERVALS)))
+		return;
+	for (i = 0; i < hc->n_li; i++)
+		hc->li[i].start = SUB48(ackno + 1, hc->li[i].start);
+	/* A Drop Count that is not given is the Loss Length, RFC 5622, 8.7. */
+	if (seen & SEEN(TFRC_OPT_DROPPED_PACKETS))
+		for (i = 0; i < min(hc->n_li, hc->n_drops); i++)
+			hc->li[i].drops = min(hc->li[i].drops, hc->drops[i]);
+	fb->new_event = new_event(hc);
+	if (hc->method->sender_counts && fb->t_sent && hc->n_li > 1)
+		fb->pinv = tfrc_tx_pinv(&hc->tx, hc->li, hc->n_li, wc);
+}
+
+static void tfrc_hc_tx_packet_recv(struct sock *sk, struct sk_buff *skb)
+{
+	const u8 needed = SEEN(TFRC_OPT_LOSS_EVENT_RATE) |
+			  SEEN(TFRC_OPT_RECEIVE_RATE);
+	struct dccp_sock *dp = dccp_sk(sk);
+	struct tfrc_hc_tx *hc = hc_tx(sk);
+	u8 type = DCCP_SKB_CB(skb)->dccpd_type, seen = hc->seen;
+	u64 ackno = DCCP_SKB_CB(skb)->dccpd_ack_seq, now = ktime_get_ns();
+	struct tfrc_feedback_in fb = {};
+	u32 wc = 0;
+
+	hc->seen = 0;
+	if (type != DCCP_PKT_ACK && type != DCCP_PKT_DATAACK)
+		return;
+	if ((seen & needed) != needed || !hc->tx.started)
+		return;
+	if (hc->feedback_seen && tfrc_seq_diff(hc->ackno, ackno) < 0)
+		return;
+	hc->feedback_seen = true;
+	hc->ackno = ackno;
+
+	fb.t_sent = tfrc_tx_sent_time(&hc->tx, ackno, &wc);
+	if (fb.t_sent) {
+		s64 us = div_u64(now - fb.t_sent, NSEC_PER_USEC) -
+			 10LL * dp->dccps_options_received.dccpor_elapsed_time;
+
+		fb.rtt = clamp_t(s64, us, TFRC_RTT_MIN, TFRC_RTT_MAX);
+		tfrc_tx_acked_wc(&hc->tx, wc, now);
+	}
+	fb.x_recv = hc->x_recv;
+	loss_report(hc, seen, ackno, wc, &fb);
+	tfrc_tx_feedback(&hc->tx, &fb, now);
+	trace_tfrc_feedback(sk, hc->method->ccid, &hc->tx, fb.x_recv, fb.rtt,
+			    false);
+
+	/* The rate has changed, and with it when the next packet may go. */
+	if (hc->waiting)
+		dequeue(sk);
+	else
+		arm(hc);
+}
+
+static void tfrc_hc_tx_get_info(struct sock *sk, struct tcp_info *info)
+{
+	const struct tfrc_tx *tx = &hc_tx(sk)->tx;
+
+	info->tcpi_rto = tfrc_tx_rto(tx);
+	info->tcpi_rtt = tx->rtt;
+}
+
+/* p in millionths of 1/p in Q24.8 */
+static u32 millionths(u32 pinv)
+{
+	if (pinv == TFRC_PINV_NONE)
+		return 0;
+	return max(div_u64(1000000ULL << TFRC_PINV_SHIFT, pinv), 1ULL);
+}
+
+static void tx_info(const struct tfrc_hc_tx *hc, struct tfrc_tx_info_ext *info)
+{
+	const struct tfrc_tx *tx = &hc->tx;
+	u64 x_recv = tfrc_tx_x_recv(tx);
+	bool loss = tx->pinv != TFRC_PINV_NONE;
+
+	*info = (struct tfrc_tx_info_ext){
+		.x		= tx->x,
+		.x_recv		= x_recv == TFRC_RATE_MAX ? 0 : x_recv,
+		.x_calc		= loss ? min_t(u64, U32_MAX, tx->x_calc >>
+					       TFRC_RATE_SHIFT) : 0,
+		.rtt		= tx->rtt,
+		.p		= millionths(tx->pinv),
+		.rto		= tfrc_tx_rto(tx),
+		.ipi		= div_u64(tfrc_spacing(tfrc_mean(tx->s_mean),
+						       tx->x_inst), 1000),
+		.size		= sizeof(*info),
+		.x_inst		= tx->x_inst >> TFRC_RATE_SHIFT,
+		.interval	= info->interval ?: tx->gap >> 8,
+		.s		= tx->par.s ?: tfrc_mean(tx->s_mean),
+		.s_mean		= tfrc_mean(tx->s_mean),
+		.header		= tx->par.header,
+		.min_interval	= tx->par.min_interval,
+		.ccid		= hc->method->ccid,
+		.slow_start	= !loss,
+		.data_limited	= tx->data_limited,
+		.loss_interval	= loss ? tx->pinv >> TFRC_PINV_SHIFT : 0,
+		.nofeedback	= tx->nofeedback,
+		.feedback	= tx->feedback,
+	};
+	info->packet = tfrc_tx_packet(tx, info->interval);
+}
+
+/* A caller may name an interval by which @packet is meant. */
+static int tfrc_hc_tx_getsockopt(struct sock *sk, const int optname, int len,
+				 u32 __user *optval, int __user *optlen)
+{
+	const size_t at = offsetof(struct tfrc_tx_info_ext, interval);
+	struct tfrc_hc_tx *hc = hc_tx(sk);
+	struct tfrc_tx_info_ext info = {};
+	int size = sizeof(u32);
+	const void *val;
+	u32 number;
+
+	val = &number;		/* not of the slab, which users may not read */
+
+	switch (optname) {
+	case DCCP_SOCKOPT_CCID_TX_INFO:
+		if (len < (int)sizeof(struct tfrc_tx_info))
+			return -EINVAL;
+		size = sizeof(info);
+		val = &info;
+		if (len >= size && copy_from_user(&info.interval,
+						  (u8 __user *)optval + at,
+						  sizeof(info.interval)))
+			return -EFAULT;
+		tx_info(hc, &info);
+		break;
+	case DCCP_SOCKOPT_TFRC_TX_SEGMENT:
+		number = hc->tx.par.s;
+		break;
+	case DCCP_SOCKOPT_TFRC_TX_HEADER:
+		number = hc->tx.par.header;
+		break;
+	case DCCP_SOCKOPT_TFRC_TX_INTERVAL:
+		number = hc->tx.par.min_interval;
+		break;
+	default:
+		return -ENOPROTOOPT;
+	}
+	if (len < (int)sizeof(u32))
+		return -EINVAL;
+	len = min(len, size);
+	if (put_user(len, optlen) || copy_to_user(optval, val, len))
+		return -EFAULT;
+	return 0;
+}
+
+static int get_u32(sockptr_t optval, unsigned int optlen, u32 *val, u32 low,
+		   u32 high)
+{
+	if (optlen != sizeof(*val))
+		return -EINVAL;
+	if (copy_from_sockptr(val, optval, sizeof(*val)))
+		return -EFAULT;
+	return *val < low || *val > high ? -EINVAL : 0;
+}
+
+static int tfrc_hc_tx_setsockopt(struct sock *sk, int optname, sockptr_t optval,
+				 unsigned int optlen)
+{
+	struct tfrc_params *par = &hc_tx(sk)->tx.par;
+	u32 val;
+	int err;
+
+	switch (optname) {
+	case DCCP_SOCKOPT_TFRC_TX_SEGMENT:
+		err = get_u32(optval, optlen, &val, S_MIN, S_MAX);
+		if (!err)
+			par->s = val;
+		return err;
+	case DCCP_SOCKOPT_TFRC_TX_HEADER:
+		err = get_u32(optval, optlen, &val, 0, H_MAX);
+		if (!err)
+			par->header = val;
+		return err;
+	case DCCP_SOCKOPT_TFRC_TX_INTERVAL:
+		err = get_u32(optval, optlen, &val, 0, MIN_INTERVAL_MAX);
+		if (!err)
+			par->min_interval = val;
+		return err;
+	default:
+		return -ENOPROTOOPT;
+	}
+}
+
+/* Receiver */
+
+static struct tfrc_rx *hc_rx(const struct sock *sk)
+{
+	return ccid_priv(dccp_sk(sk)->dccps_hc_rx_ccid);
+}
+
+static int tfrc_hc_rx_init(struct ccid *ccid, struct sock *sk)
+{
+	const struct tfrc_method *method = ccid_method(ccid);
+	struct tfrc_params par;
+
+	default_params(method, &par);
+	tfrc_rx_init(ccid_priv(ccid), method, &par, dccp_sk(sk)->dccps_gsr,
+		     dccp_sk(sk)->dccps_syn_rtt);
+	return 0;
+}
+
+static bool is_ce(const struct sk_buff *skb)
+{
+	switch (skb->protocol) {
+	case htons(ETH_P_IP):
+		return INET_ECN_is_ce(ip_hdr(skb)->tos);
+	case htons(ETH_P_IPV6):
+		return INET_ECN_is_ce(ipv6_get_dsfield(ipv6_hdr(skb)));
+	default:
+		return false;
+	}
+}
+
+static void tfrc_hc_rx_packet_recv(struct sock *sk, struct sk_buff *skb)
+{
+	struct dccp_sock *dp = dccp_sk(sk);
+	struct tfrc_rx *rx = hc_rx(sk);
+	struct tfrc_packet pkt = {
+		.seq	= DCCP_SKB_CB(skb)->dccpd_seq,
+		.ndp	= min_t(u64, dp->dccps_options_received.dccpor_ndp,
+				U32_MAX),
+		.data	= dccp_data_packet(skb),
+		.ce	= is_ce(skb),
+	};
+	u64 now = ktime_get_ns();
+	enum tfrc_feedback why;
+
+	if (pkt.data)
+		pkt.size = skb->len - dccp_hdr(skb)->dccph_doff * 4;
+	why = tfrc_rx_packet(rx, &pkt, dccp_hdr(skb)->dccph_ccval, now);
+	if (why == TFRC_FEEDBACK_NONE)
+		return;
+	tfrc_rx_report(rx, why, now);
+	trace_tfrc_report(sk, rx, why);
+	dp->dccps_hc_rx_insert_options = 1;
+	dccp_send_ack(sk);
+}
+
+/* Feedback: what RFC 4342, 6 and RFC 5622, 8 want on it. */
+static int tfrc_hc_rx_insert(struct sock *sk, struct sk_buff *skb)
+{
+	const struct tfrc_rx *rx = hc_rx(sk);
+	u8 data[TFRC_INTERVALS_SIZE];
+	__be32 val;
+	u8 len;
+
+	BUILD_BUG_ON(TFRC_DROPPED_SIZE > TFRC_INTERVALS_SIZE);
+	if (sk->sk_state != DCCP_OPEN && sk->sk_state != DCCP_PARTOPEN)
+		return 0;
+	if (dccp_packet_without_ack(skb))
+		return 0;
+
+	val = htonl(tfrc_rx_loss_event_rate(rx));
+	if (dccp_insert_option(skb, TFRC_OPT_LOSS_EVENT_RATE, &val, sizeof(val)))
+		return -1;
+	val = htonl(rx->x_recv);
+	if (dccp_insert_option(skb, TFRC_OPT_RECEIVE_RATE, &val, sizeof(val)))
+		return -1;
+	val = htonl(min_t(u64, div_u64(ktime_get_ns() - rx->t_high, 10000),
+			  U32_MAX));
+	if (dccp_insert_option(skb, DCCPO_ELAPSED_TIME, &val, sizeof(val)))
+		return -1;
+	len = tfrc_rx_intervals(rx, dccp_sk(sk)->dccps_gsr, data);
+	if (dccp_insert_option(skb, TFRC_OPT_LOSS_INTERVALS, data, len))
+		return -1;
+	len = tfrc_rx_dropped(rx, data);
+	return dccp_insert_option(skb, TFRC_OPT_DROPPED_PACKETS, data, len);
+}
+
+static void tfrc_hc_rx_get_info(struct sock *sk, struct tcp_info *info)
+{
+	info->tcpi_options |= TCPI_OPT_TIMESTAMPS;
+	info->tcpi_rcv_rtt = hc_rx(sk)->rtt;
+}
+
+static void rx_info(const struct tfrc_rx *rx, struct tfrc_rx_info_ext *info)
+{
+	u32 i;
+
+	*info = (struct tfrc_rx_info_ext){
+		.x_recv		= rx->x_recv,
+		.rtt		= rx->rtt,
+		.p		= millionths(rx->pinv),
+		.size		= sizeof(*info),
+		.packets	= rx->packets,
+		.lost		= rx->lost,
+		.marked		= rx->marked,
+		.late		= rx->late,
+		.duplicates	= rx->duplicates,
+		.events		= rx->events,
+		.mean_interval	= rx->pinv == TFRC_PINV_NONE ? 0 : rx->pinv,
+		.s		= rx->par.s ?: tfrc_mean(rx->s_mean),
+		.s_mean		= tfrc_mean(rx->s_mean),
+		.header		= rx->par.header,
+		.ccid		= rx->method->ccid,
+		.discount	= rx->par.discount,
+		.variant	= rx->par.variant,
+		.intervals	= rx->history.n,
+	};
+	BUILD_BUG_ON(ARRAY_SIZE(info->interval) != ARRAY_SIZE(rx->history.i));
+	for (i = 0; i < rx->history.n; i++)
+		info->interval[i] = tfrc_rx_interval(rx, i);
+}
+
+static int tfrc_hc_rx_getsockopt(struct sock *sk, const int optname, int len,
+				 u32 __user *optval, int __user *optlen)
+{
+	const struct tfrc_rx *rx = hc_rx(sk);
+	struct tfrc_rx_info_ext info;
+	int size = sizeof(u32);
+	const void *val;
+	u32 number;
+
+	val = &number;
+	switch (optname) {
+	case DCCP_SOCKOPT_CCID_RX_INFO:
+		if (len < (int)sizeof(struct tfrc_rx_info))
+			return -EINVAL;
+		rx_info(rx, &info);
+		val = &info;
+		size = sizeof(info);
+		break;
+	case DCCP_SOCKOPT_TFRC_RX_SEGMENT:
+		number = rx->par.s;
+		break;
+	case DCCP_SOCKOPT_TFRC_RX_HEADER:
+		number = rx->par.header;
+		break;
+	case DCCP_SOCKOPT_TFRC_RX_DISCOUNT:
+		number = rx->par.discount;
+		break;
+	case DCCP_SOCKOPT_TFRC_RX_VARIANT:
+		number = rx->par.variant;
+		break;
+	default:
+		return -ENOPROTOOPT;
+	}
+	if (len < (int)sizeof(u32))
+		return -EINVAL;
+	len = min(len, size);
+	if (put_user(len, optlen) || copy_to_user(optval, val, len))
+		return -EFAULT;
+	return 0;
+}
+
+static int tfrc_hc_rx_setsockopt(struct sock *sk, int optname, sockptr_t optval,
+				 unsigned int optlen)
+{
+	struct tfrc_rx *rx = hc_rx(sk);
+	u32 val;
+	int err;
+
+	switch (optname) {
+	case DCCP_SOCKOPT_TFRC_RX_SEGMENT:
+		err = get_u32(optval, optlen, &val, S_MIN, S_MAX);
+		if (!err)
+			rx->par.s = val;
+		return err;
+	case DCCP_SOCKOPT_TFRC_RX_HEADER:
+		err = get_u32(optval, optlen, &val, 0, H_MAX);
+		if (!err)
+			rx->par.header = val;
+		return err;
+	case DCCP_SOCKOPT_TFRC_RX_DISCOUNT:
+		err = get_u32(optval, optlen, &val, 0, 1);
+		if (!err)
+			rx->par.discount = val;
+		return err;
+	case DCCP_SOCKOPT_TFRC_RX_VARIANT:
+		err = get_u32(optval, optlen, &val, 0,
+			      rx->method->variants - 1);
+		if (!err)
+			rx->par.variant = val;
+		return err;
+	default:
+		return -ENOPROTOOPT;
+	}
+}
+
+/* Module */
+
+/*
+ * As a receiver: no Ack Vector, but the Loss Event Rate, for which the peer
+ * has to count what is no data; and CE is understood.
+ */
+static const struct ccid_dependency rx_features[] = {
+	{ DCCPF_SEND_ACK_VECTOR, .is_local = true,  .is_mandatory = false, 0 },
+	{ DCCPF_SEND_LEV_RATE,	 .is_local = true,  .is_mandatory = true,  1 },
+	{ DCCPF_SEND_NDP_COUNT,	 .is_local = false, .is_mandatory = true,  1 },
+	{ DCCPF_ECN_INCAPABLE,	 .is_local = true,  .is_mandatory = false, 0 },
+	{ }
+};
+
+static const struct ccid_dependency tx_features[] = {
+	{ DCCPF_SEND_ACK_VECTOR, .is_local = false, .is_mandatory = false, 0 },
+	{ DCCPF_SEND_LEV_RATE,	 .is_local = false, .is_mandatory = true,  1 },
+	{ DCCPF_ACK_RATIO,	 .is_local = true,  .is_mandatory = false, 0 },
+	{ DCCPF_SEND_NDP_COUNT,	 .is_local = true,  .is_mandatory = false, 1 },
+	{ }
+};
+
+static const struct ccid_operations tfrc_template = {
+	.owner			  = THIS_MODULE,
+	.ccid_deps		  = { rx_features, tx_features },
+	.ccid_hc_tx_obj_size	  = sizeof(struct tfrc_hc_tx),
+	.ccid_hc_tx_init	  = tfrc_hc_tx_init,
+	.ccid_hc_tx_exit	  = tfrc_hc_tx_exit,
+	.ccid_hc_tx_send_packet	  = tfrc_hc_tx_send,
+	.ccid_hc_tx_packet_sent	  = tfrc_hc_tx_packet_sent,
+	.ccid_hc_tx_packet_recv	  = tfrc_hc_tx_packet_recv,
+	.ccid_hc_tx_parse_options = tfrc_hc_tx_parse,
+	.ccid_hc_tx_get_info	  = tfrc_hc_tx_get_info,
+	.ccid_hc_tx_getsockopt	  = tfrc_hc_tx_getsockopt,
+	.ccid_hc_tx_setsockopt	  = tfrc_hc_tx_setsockopt,
+	.ccid_hc_rx_obj_size	  = sizeof(struct tfrc_rx),
+	.ccid_hc_rx_init	  = tfrc_hc_rx_init,
+	.ccid_hc_rx_insert_options = tfrc_hc_rx_insert,
+	.ccid_hc_rx_packet_recv	  = tfrc_hc_rx_packet_recv,
+	.ccid_hc_rx_get_info	  = tfrc_hc_rx_get_info,
+	.ccid_hc_rx_getsockopt	  = tfrc_hc_rx_getsockopt,
+	.ccid_hc_rx_setsockopt	  = tfrc_hc_rx_setsockopt,
+};
+
+static void __exit tfrc_exit(void)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(tfrc_ops); i++)
+		ccid_unregister(&tfrc_ops[i]);
+}
+
+/* Sockets may use a CCID as soon as it is there: one is enough to stay. */
+static int __init tfrc_init(void)
+{
+	int i, err, last = 0, registered = 0;
+
+	BUILD_BUG_ON(offsetof(struct tfrc_tx_info_ext, size) !=
+		     offsetofend(struct tfrc_tx_info, tfrctx_ipi));
+	BUILD_BUG_ON(offsetof(struct tfrc_rx_info_ext, size) !=
+		     sizeof(struct tfrc_rx_info));
+
+	for (i = 0; i < ARRAY_SIZE(tfrc_ops); i++) {
+		tfrc_ops[i] = tfrc_template;
+		tfrc_ops[i].ccid_id = methods[i]->ccid;
+		tfrc_ops[i].ccid_name = methods[i]->name;
+		err = ccid_register(&tfrc_ops[i]);
+		if (err) {
+			pr_warn("CCID %u cannot be registered: %d\n",
+				methods[i]->ccid, err);
+			last = err;
+		} else {
+			registered++;
+		}
+	}
+	return registered ? 0 : last;
+}
+
+module_init(tfrc_init);
+module_exit(tfrc_exit);
+
+MODULE_DESCRIPTION("DCCP: TFRC, TFRC-SP and virtual packets");
+MODULE_LICENSE("GPL");
+MODULE_ALIAS("net-dccp-ccid-4");
+MODULE_ALIAS("net-dccp-ccid-248");
+MODULE_ALIAS("net-dccp-ccid-249");
+MODULE_ALIAS("net-dccp-ccid-250");

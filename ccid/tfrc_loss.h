@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Loss events and loss intervals (RFC 5348, 5), and the methods of measuring
+ * them.
+ *
+ * A method says when a lost packet begins a new loss event and how long the
+ * interval was that it ends. All else is common: which packets are lost, the
+ * loss insensitive period (LIP), the weighted average, the options that
+ * report it.
+ *
+ * The LIP is one round trip by the sender's window counters: losses X and Y
+ * belong to one event unless a packet arrived between them whose counter is
+ * more than 4 quarters of a round trip above that of the packet before X (RFC
+ * 4342, 10.2). As a counter stands for up to a quarter, that is 9/8 of a
+ * round trip on average.
+ */
+#ifndef _TFRC_LOSS_H
+#define _TFRC_LOSS_H
+
+#include "tfrc_math.h"
+
+#define TFRC_NINTERVAL		8	/* RFC 5348, 5.4: n */
+#define TFRC_LIP		4	/* window counters */
+#define TFRC_SHORT		8	/* two round trips, RFC 5622, 8.1 */
+
+/**
+ * struct tfrc_params - what an application may set
+ * @s: segment size in the throughput equation, bytes; 0: the packets' mean
+ * @header: bytes of headers that each packet costs [VOIP05] 4.2; 0: none
+ * @min_interval: least time between data packets, us; 0: none
+ * @discount: history discounting, RFC 5348, 5.5
+ * @variant: of the method, one of enum tfrc_variant
+ */
+struct tfrc_params {
+	u32	s;
+	u32	header;
+	u32	min_interval;
+	u8	discount;
+	u8	variant;
+};
+
+/**
+ * struct tfrc_meter - the loss interval that is being measured
+ * @total: packets or bytes in it, lost ones as well; the unit is the method's
+ * @after: those of them that came after the LIP
+ * @lost: those of @after that were lost
+ * @packets: data packets in it
+ * @drops: packets lost or marked in it
+ */
+struct tfrc_meter {
+	u64	total;
+	u64	after;
+	u64	lost;
+	u32	packets;
+	u32	drops;
+};
+
+/**
+ * struct tfrc_method - a way to measure loss intervals
+ * @ccid: number of the congestion control that uses it
+ * @name: of that congestion control
+ * @defaults: of its parameters
+ * @variants: how many the method has
+ * @skip_short: an open interval of at most two round trips is left out of the
+ *	average, RFC 4828, 3
+ * @sender_counts: the sender takes 1/p from options 193 and 195, which have
+ *	more digits than option 192
+ * @received: a data packet of @size bytes arrived
+ * @lost: @n data packets of about @size bytes each were lost in a row. With
+ *	@lip they are in a LIP, and cannot begin an event.
+ *	Return: -1 if no event begins; else how many of them, 0 to @n, belong to
+ *	the interval that ends. Only these have been counted.
+ * @length: of the interval in packets, Q24.8. @is_short: it took at most two
+ *	round trips
+ */
+struct tfrc_method {
+	u8			ccid;
+	const char		*name;
+	struct tfrc_params	defaults;
+	u8			variants;
+	bool			skip_short;
+	bool			sender_counts;
+
+	void	(*received)(struct tfrc_meter *m, const struct tfrc_params *par,
+			    u32 size, bool lip);
+	s64	(*lost)(struct tfrc_meter *m, const struct tfrc_params *par,
+			u32 n, u32 size, bool lip);
+	u32	(*length)(const struct tfrc_meter *m,
+			  const struct tfrc_params *par, bool is_short);
+};
+
+extern const struct tfrc_method tfrc_standard;
+extern const struct tfrc_method tfrc_sp;
+extern const struct tfrc_method tfrc_vp_packet;
+extern const struct tfrc_method tfrc_vp_byte;
+
+/* A length as the methods give it: a/b packets, Q24.8. */
+static inline u32 tfrc_length(u64 a, u64 b)
+{
+	return min_t(u64, div64_u64(a << TFRC_PINV_SHIFT, b),
+		     (u64)TFRC_PINV_MAX << TFRC_PINV_SHIFT);
+}
+
+/**
+ * struct tfrc_interval - a loss interval
+ * @start: sequence number of the packet whose loss began it
+ * @lossy: sequence number of the last packet lost or marked in it
+ * @length: packets, Q24.8, as the average takes it
+ * @packets: data packets
+ * @drops: packets lost or marked
+ * @df: discount factor, Q12
+ */
+struct tfrc_interval {
+	u64	start;
+	u64	lossy;
+	u32	length;
+	u32	packets;
+	u32	drops;
+	u16	df;
+};
+
+/**
+ * struct tfrc_history - loss intervals, the newest first
+ * @i: @i[0] is the current one
+ * @n: how many there are; 0 before the first loss event
+ */
+struct tfrc_history {
+	struct tfrc_interval	i[TFRC_NINTERVAL + 1];
+	u32			n;
+};
+
+/* A discount factor of 1, Q12. */
+#define TFRC_DF_ONE		4096U
+
+void tfrc_history_push(struct tfrc_history *h, bool discount);
+u32 tfrc_history_pinv(const struct tfrc_history *h, bool skip_current,
+		      bool discount);
+
+#endif

@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The receiver of TFRC (RFC 5348, 5 and 6; RFC 4342, 6, 8 and 10).
+ *
+ * Sequence space is decided from the bottom up. A packet that follows the last
+ * one decided, or after a gap of packets without data, is taken at once. One
+ * above a hole waits, until the hole is filled, or until it is one of three
+ * above it, or until a packet with CE comes: then the hole is lost. So packets
+ * reach the loss method in order, and each is lost or received, for good.
+ */
+
+#include "tfrc_rx.h"
+
+/**
+ * tfrc_rx_init() - begin to receive
+ * @rx: zeroed
+ * @method: of measuring loss
+ * @par: its parameters
+ * @seq: greatest sequence number that the handshake has received
+ * @rtt: round-trip time of the handshake, us; 0 if there is none
+ */
+void tfrc_rx_init(struct tfrc_rx *rx, const struct tfrc_method *method,
+		  const struct tfrc_params *par, u64 seq, u32 rtt)
+{
+	rx->method = method;
+	rx->par = *par;
+	rx->last.seq = seq;
+	rx->first_seq = seq;
+	rx->seq_high = seq;
+	rx->seen = 1;
+	rx->pinv = TFRC_PINV_NONE;
+	rx->rtt = rtt ? clamp(rtt, TFRC_RTT_MIN, TFRC_RTT_MAX) : 0;
+}
+
+static u32 rx_rtt(const struct tfrc_rx *rx)
+{
+	return rx->rtt ?: TFRC_RTT_FALLBACK;
+}
+
+static bool in_lip(const struct tfrc_rx *rx)
+{
+	return rx->history.n && rx->last.wc - rx->wc_event <= TFRC_LIP;
+}
+
+/**
+ * tfrc_rx_interval() - length of a loss interval
+ * @rx: receiver
+ * @i: which one; 0 is the current one
+ *
+ * Return: packets, Q24.8.
+ */
+u32 tfrc_rx_interval(const struct tfrc_rx *rx, u32 i)
+{
+	if (i)
+		return rx->history.i[i].length;
+	return rx->method->length(&rx->meter, &rx->par,
+				  rx->wc_high - rx->wc_event <= TFRC_SHORT);
+}
+
+/*
+ * The receive rate over the last round trip, or over the time since feedback
+ * was sent last, if that is longer (RFC 4342, 8.3), but no less than a packet
+ * per round trip: a sender that is slower than that is so for its losses, and
+ * must not be held there by its own rate (RFC 5348, 6.2).
+ */
+static u64 receive_rate(const struct tfrc_rx *rx, u64 now)
+{
+	u64 rtt = rx_rtt(rx) * 1000ULL, time = rx->t_first, bytes = 0, least;
+	u32 i, n = min_t(u32, rx->n_mark, TFRC_MARKS);
+
+	for (i = 1; i <= n; i++) {
+		u32 j = (rx->n_mark - i) % TFRC_MARKS;
+
+		time = rx->mark[j].time;
+		bytes = rx->mark[j].bytes;
+		if (now - time >= rtt)
+			break;
+	}
+	least = tfrc_bytes_rate(tfrc_mean(rx->s_mean), rtt);
+	return max(least, tfrc_bytes_rate(rx->bytes - bytes,
+					  max(now - time, rtt)));
+}
+
+/*
+ * The interval before the first loss is the one that the throughput equation
+ * has at the greatest receive rate so far (RFC 5348, 6.3.1), and at half a
+ * segment per round trip at least: at that where it has no packet, because the
+ * first one was lost or marked. The sender scales what the equation gives
+ * by s / (s + H), so here the rate is scaled back.
+ */
+static u32 first_length(const struct tfrc_rx *rx, u64 now)
+{
+	u32 s_mean = tfrc_mean(rx->s_mean), s = rx->par.s ?: s_mean;
+	u64 x = 0, per_rtt;
+
+	if (rx->n_mark && rx->meter.packets > rx->meter.drops)
+		x = max(receive_rate(rx, now) >> TFRC_RATE_SHIFT,
+			(u64)rx->x_max);
+	if (rx->par.header)
+		x += div_u64(x * rx->par.header, s_mean);
+	/* Bytes per round trip, Q6: below 2^36 * 2^14 * 2^6. */
+	per_rtt = mul_u64_u32_div(x << 6, rx_rtt(rx), 1000000);
+	per_rtt = max(per_rtt, (u64)s << 5);
+	return tfrc_pinv(div64_u64((u64)s << 38, per_rtt));
+}
+
+/* Give the open interval its final figures. */
+static void close_interval(struct tfrc_rx *rx, u64 now)
+{
+	struct tfrc_interval *i = &rx->history.i[0];
+
+	if (!rx->history.n) {
+		rx->history.n = 1;
+		*i = (struct tfrc_interval){
+			.start	= rx->first_seq + 1,
+			.df	= TFRC_DF_ONE,
+			.length	= first_length(rx, now),
+		};
+		i->packets = i->length >> TFRC_PINV_SHIFT;
+		return;
+	}
+	i->length = rx->method->length(&rx->meter, &rx->par,
+				       rx->last.wc - rx->wc_event <= TFRC_SHORT);
+	i->packets = rx->meter.packets;
+	i->drops = rx->meter.drops;
+}
+
+static void count_lost(struct tfrc_meter *m, u32 n)
+{
+	m->packets += n;
+	m->drops += n;
+}
+
+/*
+ * @n data packets of about @size bytes are lost or marked, with the sequence
+ * numbers from @seq on. Return whether a loss event began.
+ *
+ * An interval as the options report it begins with the loss that began the
+ * event, also where the method counts that packet to the interval before.
+ */
+static bool lose(struct tfrc_rx *rx, u32 n, u64 seq, u32 size, u64 now)
+{
+	u64 end = (seq + n - 1) & TFRC_SEQ_MASK;
+	bool lip = in_lip(rx);
+	s64 old;
+	u32 before;
+
+	old = rx->method->lost(&rx->meter, &rx->par, n, size, lip);
+	if (old < 0) {
+		count_lost(&rx->meter, n);
+		rx->history.i[0].lossy = end;
+		return false;
+	}
+	before = old ? old - 1 : 0;
+	count_lost(&rx->meter, before);
+	if (before)
+		rx->history.i[0].lossy = (seq + before - 1) & TFRC_SEQ_MASK;
+	close_interval(rx, now);
+	tfrc_history_push(&rx->history, rx->par.discount);
+	rx->meter = (struct tfrc_meter){};
+	rx->wc_event = rx->last.wc;
+	rx->history.i[0].start = (seq + before) & TFRC_SEQ_MASK;
+	rx->history.i[0].lossy = end;
+	rx->events++;
+	if (n > old)
+		rx->method->lost(&rx->meter, &rx->par, n - old, size, true);
+	count_lost(&rx->meter, n - before);
+	return true;
+}
+
+/* The hole below @pkt is lost, as far as it held data. */
+static bool lose_hole(struct tfrc_rx *rx, const struct tfrc_packet *pkt, u64 now)
+{
+	u64 gap = tfrc_seq_diff(rx->last.seq, pkt->seq) - 1;
+	u32 n = min_t(u64, gap - min_t(u64, gap, pkt->ndp), 1U << 24);
+
+	if (!n)
+		return false;
+	rx->lost += n;
+	return lose(rx, n, (rx->last.seq + 1) & TFRC_SEQ_MASK,
+		    tfrc_mean(rx->s_mean), now);
+}
+
+/* Take the next packet in order. */
+static bool take(struct tfrc_rx *rx, const struct tfrc_packet *pkt, u64 now)
+{
+	u64 step = tfrc_seq_diff(rx->last.seq, pkt->seq);
+	bool event = lose_hole(rx, pkt, now);
+
+	if (pkt->data && pkt->ce) {
+		rx->marked++;
+		event |= lose(rx, 1, pkt->seq, max(pkt->size, 1U), now);
+	} else if (pkt->data) {
+		rx->method->received(&rx->meter, &rx->par, pkt->size,
+				     in_lip(rx));
+		rx->meter.packets++;
+	}
+	rx->seen = (step < 64 ? rx->seen << step : 0) | 1;
+	rx->last.seq = pkt->seq;
+	if (pkt->data)
+		rx->last.wc = pkt->wc;
+	return event;
+}
+
+static void insert(struct tfrc_rx *rx, const struct tfrc_packet *pkt)
+{
+	u32 i;
+
+	for (i = rx->n_waiting++; i; i--) {
+		if (tfrc_seq_diff(rx->waiting[i - 1].seq, pkt->seq) > 0)
+			break;
+		rx->waiting[i] = rx->waiting[i - 1];
+	}
+	rx->waiting[i] = *pkt;
+}
+
+/* Decide what can be decided. @n packets must be, whatever their holes. */
+static bool advance(struct tfrc_rx *rx, u32 n, u64 now)
+{
+	bool event = false;
+	u32 i, done = 0;
+
+	while (done < rx->n_waiting) {
+		const struct tfrc_packet *pkt = &rx->waiting[done];
+		u64 gap = tfrc_seq_diff(rx->last.seq, pkt->seq) - 1;
+
+		if (gap > pkt->ndp && done >= n &&
+		    rx->n_waiting - done < TFRC_NDUPACK)
+			break;
+		event |= take(rx, pkt, now);
+		done++;
+	}
+	rx->n_waiting -= done;
+	for (i = 0; i < rx->n_waiting; i++)
+		rx->waiting[i] = rx->waiting[i + done];
+	return event;
+}
+
+/*
+ * The time between the first packets of counters that are 4 (else 3 or 2)
+ * apart is a round trip (that part of one), RFC 4342, 8.1.
+ */
+static void sample_rtt(struct tfrc_rx *rx, u64 now)
+{
+	u32 slot = rx->wc_high % TFRC_COUNTERS, d;
+
+	rx->arrival[slot] = now;
+	rx->arrival_wc[slot] = rx->wc_high;
+	for (d = 4; d > 1; d--) {
+		u32 old = (rx->wc_high - d) % TFRC_COUNTERS;
+		u64 us;
+
+		if (!rx->arrival[old] || rx->arrival_wc[old] != rx->wc_high - d)
+			continue;
+		us = div_u64((now - rx->arrival[old]) * 4, 1000 * d);
+		us = clamp_t(u64, us, TFRC_RTT_MIN, TFRC_RTT_MAX);
+		rx->rtt = tfrc_ewma(rx->rtt, us, 9);
+		break;
+	}
+}
+
+/* A data packet that is no duplicate: rate, counters. */
+static void arrived(struct tfrc_rx *rx, struct tfrc_packet *pkt, u8 ccval,
+		    u64 now)
+{
+	u32 ahead = (ccval - rx->wc_high) & 15;
+
+	rx->packets++;
+	rx->bytes += pkt->size;
+	rx->s_mean = tfrc_ewma(rx->s_mean, pkt->size << 8, 9);
+	if (!rx->data_seen) {
+		rx->t_first = now;
+		rx->wc_high = ccval;
+		rx->last.wc = ccval;
+		ahead = 0;
+	}
+	if (!rx->data_seen || tfrc_seq_diff(rx->seq_data, pkt->seq) > 0) {
+		rx->seq_data = pkt->seq;
+		rx->wc_high += ahead;
+		pkt->wc = rx->wc_high;
+		if (ahead || !rx->data_seen)
+			sample_rtt(rx, now);
+	} else {
+		/* The counter never falls with the sequence number. */
+		pkt->wc = rx->wc_high - ((rx->wc_high - ccval) & 15);
+	}
+	rx->data_seen = true;
+}
+
+/**
+ * tfrc_rx_packet() - a packet has arrived
+ * @rx: receiver
+ * @pkt: the packet, without its window counter
+ * @ccval: window counter in its header, 4 bits
+ * @now: time
+ *
+ * Return: whether feedback is due, and why.
+ */
+enum tfrc_feedback tfrc_rx_packet(struct tfrc_rx *rx, struct tfrc_packet *pkt,
+				  u8 ccval, u64 now)
+{
+	s64 ahead = tfrc_seq_diff(rx->last.seq, pkt->seq);
+	bool first = pkt->data && !rx->data_seen, event = false;
+	u32 i;
+
+	if (ahead <= 0) {
+		/* Lost, or a duplicate. Too old to know: the latter. */
+		if (ahead <= -64 || rx->seen & 1ULL << -ahead) {
+			rx->duplicates++;
+			return TFRC_FEEDBACK_NONE;
+		}
+		rx->seen |= 1ULL << -ahead;
+		if (pkt->data) {
+			rx->late++;
+			rx->bytes += pkt->size;
+		}
+		return TFRC_FEEDBACK_NONE;
+	}
+	for (i = 0; i < rx->n_waiting; i++) {
+		if (rx->waiting[i].seq == pkt->seq) {
+			rx->duplicates++;
+			return TFRC_FEEDBACK_NONE;
+		}
+	}
+	if (tfrc_seq_diff(rx->seq_high, pkt->seq) > 0) {
+		rx->seq_high = pkt->seq;
+		rx->t_high = now;
+	}
+	if (pkt->data)
+		arrived(rx, pkt, ccval, now);
+
+	insert(rx, pkt);
+	i = 0;
+	if (pkt->data && pkt->ce)
+		while (rx->waiting[i++].seq != pkt->seq)
+			;
+	event = advance(rx, i, now);
+
+	if (first)
+		return TFRC_FEEDBACK_FIRST;
+	if (event)
+		return TFRC_FEEDBACK_LOSS;
+	if (pkt->data && (s32)(rx->wc_high - rx->wc_feedback) >= 4)
+		return TFRC_FEEDBACK_PERIODIC;
+	return TFRC_FEEDBACK_NONE;
+}
+
+/**
+ * tfrc_rx_report() - bring up to date what feedback says
+ * @rx: receiver
+ * @why: reason of the feedback
+ * @now: time
+ */
+void tfrc_rx_report(struct tfrc_rx *rx, enum tfrc_feedback why, u64 now)
+{
+	u32 mark = rx->n_mark % TFRC_MARKS;
+	bool skip;
+
+	/* At the first loss event after the first packet the rate is known. */
+	if (why == TFRC_FEEDBACK_FIRST)
+		rx->x_recv = 0;
+	else
+		rx->x_recv = min_t(u64, U32_MAX,
+				   receive_rate(rx, now) >> TFRC_RATE_SHIFT);
+	rx->x_max = max(rx->x_max, rx->x_recv);
+	rx->mark[mark].time = now;
+	rx->mark[mark].bytes = rx->bytes;
+	rx->n_mark++;
+	rx->wc_feedback = rx->wc_high;
+
+	if (!rx->history.n)
+		return;
+	rx->history.i[0].length = tfrc_rx_interval(rx, 0);
+	rx->history.i[0].packets = rx->meter.packets;
+	rx->history.i[0].drops = rx->meter.drops;
+	skip = rx->method->skip_short &&
+	       rx->wc_high - rx->wc_event <= TFRC_SHORT;
+	rx->pinv = tfrc_history_pinv(&rx->history, skip, rx->par.discount);
+}
+
+/**
+ * tfrc_rx_loss_event_rate() - value of option 192
+ * @rx: receiver
+ *
+ * Return: 1/p in packets, rounded up; 2^32 - 1 before the first loss event
+ * (RFC 4342, 8.5).
+ */
+u32 tfrc_rx_loss_event_rate(const struct tfrc_rx *rx)
+{
+	if (rx->pinv == TFRC_PINV_NONE)
+		return U32_MAX;
+	return (rx->pinv + TFRC_PINV_ONE - 1) >> TFRC_PINV_SHIFT;
+}
+
+static u8 *put24(u8 *to, u64 value, u32 most)
+{
+	value = min_t(u64, value, most);
+	*to++ = value >> 16;
+	*to++ = value >> 8;
+	*to++ = value;
+	return to;
+}
+
+/**
+ * tfrc_rx_intervals() - data of option 193, Loss Intervals (RFC 4342, 8.6)
+ * @rx: receiver, after tfrc_rx_report()
+ * @ackno: acknowledgment number of the packet that will carry it
+ * @data: room for TFRC_INTERVALS_SIZE bytes
+ *
+ * Nonces are not sent, so their echo is 0.
+ *
+ * Return: bytes used.
+ */
+u8 tfrc_rx_intervals(const struct tfrc_rx *rx, u64 ackno, u8 *data)
+{
+	u64 end = rx->last.seq, skip = max_t(s64, tfrc_seq_diff(end, ackno), 0);
+	u8 *to = data;
+	u32 i;
+
+	*to++ = min(skip, 255ULL);
+	if (!rx->history.n) {
+		to = put24(to, tfrc_seq_diff(rx->first_seq, end), 0xffffff);
+		to = put24(to, 0, 0);
+		return put24(to, 0, 0) - data;
+	}
+	for (i = 0; i < rx->history.n; i++) {
+		const struct tfrc_interval *li = &rx->history.i[i];
+		u64 sequence = tfrc_seq_diff(li->start, end) + 1, lossy = 0;
+
+		/* Only the connection's first interval begins without loss. */
+		if (li->drops)
+			lossy = tfrc_seq_diff(li->start, li->lossy) + 1;
+		lossy = min(lossy, sequence);
+		to = put24(to, sequence - lossy, 0xffffff);
+		to = put24(to, lossy, 0x7fffff);
+		to = put24(to, max(li->packets, 1U), 0xffffff);
+		end = (li->start - 1) & TFRC_SEQ_MASK;
+	}
+	return to - data;
+}
+
+/**
+ * tfrc_rx_dropped() - data of option 195, Dropped Packets (RFC 5622, 8.7)
+ * @rx: receiver, after tfrc_rx_report()
+ * @data: room for TFRC_DROPPED_SIZE bytes
+ *
+ * Return: bytes used.
+ */
+u8 tfrc_rx_dropped(const struct tfrc_rx *rx, u8 *data)
+{
+	u8 *to = data;
+	u32 i;
+
+	if (!rx->history.n)
+		return put24(to, 0, 0) - data;
+	for (i = 0; i < rx->history.n; i++)
+		to = put24(to, rx->history.i[i].drops, 0xffffff);
+	return to - data;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The receiver of TFRC: which packets are lost, the receive rate, the
+ * round-trip time by window counters, and when feedback is due.
+ */
+#ifndef _TFRC_RX_H
+#define _TFRC_RX_H
+
+#include "tfrc_loss.h"
+
+#define TFRC_NDUPACK	3	/* RFC 5348, 5.1 */
+#define TFRC_MARKS	8	/* power of two */
+#define TFRC_COUNTERS	8	/* power of two, more than a round trip */
+
+#define TFRC_SEQ_MASK	((1ULL << 48) - 1)
+
+/* Signed distance from a to b on the circle of 48 bits. */
+static inline s64 tfrc_seq_diff(u64 a, u64 b)
+{
+	return (s64)((b - a) << 16) >> 16;
+}
+
+/**
+ * struct tfrc_packet - what the receiver must know of a packet
+ * @seq: sequence number
+ * @size: payload, bytes
+ * @wc: window counter, counted on beyond 15
+ * @ndp: non-data packets sent right before it (RFC 4340, 7.7)
+ * @data: it carries data, if only of length 0
+ * @ce: Congestion Experienced
+ */
+struct tfrc_packet {
+	u64	seq;
+	u32	size;
+	u32	wc;
+	u32	ndp;
+	bool	data;
+	bool	ce;
+};
+
+/* Why to send feedback. */
+enum tfrc_feedback {
+	TFRC_FEEDBACK_NONE,
+	TFRC_FEEDBACK_FIRST,		/* first data packet, RFC 5348, 6.3 */
+	TFRC_FEEDBACK_LOSS,		/* new loss event, 6.1 */
+	TFRC_FEEDBACK_PERIODIC,		/* a round trip has passed */
+};
+
+/**
+ * struct tfrc_rx - receiver's state
+ * @method: of measuring loss
+ * @par: its parameters
+ * @last: last packet of the part of sequence space that is decided
+ * @seen: bit i: packet @last.seq - i was received
+ * @waiting: packets above a hole in order of sequence numbers
+ * @n_waiting: how many; with the third the hole counts as lost
+ * @data_seen: a data packet has come
+ * @wc_high: greatest window counter of a data packet
+ * @wc_feedback: @wc_high when feedback was sent last
+ * @wc_event: of the packet before the loss that began the current event
+ * @arrival: when the first packet with a counter came, by the counter's low
+ *	bits; @arrival_wc tells which one
+ * @rtt: round-trip time, us
+ * @s_mean: mean payload, bytes, Q24.8
+ * @bytes: payload received
+ * @mark: @bytes and the time at the last feedback packets
+ * @n_mark: how many there have been
+ * @t_first: time of the first data packet
+ * @t_high: time of the packet that an acknowledgment would name
+ * @seq_high: its number
+ * @seq_data: number of the newest data packet
+ * @x_recv: receive rate as reported last, bytes/s, no fraction
+ * @x_max: greatest so far
+ * @pinv: 1/p at the last feedback or event
+ * @meter: the current interval
+ * @history: its predecessors
+ * @first_seq: predecessor of the first packet of the connection
+ */
+struct tfrc_rx {
+	const struct tfrc_method *method;
+	struct tfrc_params	par;
+
+	struct tfrc_packet	last;
+	u64			seen;
+	struct tfrc_packet	waiting[TFRC_NDUPACK];
+	u8			n_waiting;
+	bool			data_seen;
+
+	u32			wc_high;
+	u32			wc_feedback;
+	u32			wc_event;
+	u32			arrival_wc[TFRC_COUNTERS];
+	u64			arrival[TFRC_COUNTERS];
+	u32			rtt;
+
+	u32			s_mean;
+	u64			bytes;
+	struct {
+		u64	time;
+		u64	bytes;
+	}			mark[TFRC_MARKS];
+	u32			n_mark;
+	u64			t_first;
+	u64			t_high;
+	u64			seq_high;
+	u64			seq_data;
+	u32			x_recv;
+	u32			x_max;
+	u32			pinv;
+
+	struct tfrc_meter	meter;
+	struct tfrc_history	history;
+	u64			first_seq;
+
+	u64			packets;
+	u64			lost;
+	u64			marked;
+	u64			late;
+	u64			duplicates;
+	u64			events;
+};
+
+void tfrc_rx_init(struct tfrc_rx *rx, const struct tfrc_method *method,
+		  const struct tfrc_params *par, u64 seq, u32 rtt);
+enum tfrc_feedback tfrc_rx_packet(struct tfrc_rx *rx, struct tfrc_packet *pkt,
+				  u8 ccval, u64 now);
+void tfrc_rx_report(struct tfrc_rx *rx, enum tfrc_feedback why, u64 now);
+u32 tfrc_rx_interval(const struct tfrc_rx *rx, u32 i);
+
+/* Options, RFC 4342, 8 and RFC 5622, 8. */
+#define TFRC_OPT_LOSS_EVENT_RATE	192
+#define TFRC_OPT_LOSS_INTERVALS		193
+#define TFRC_OPT_RECEIVE_RATE		194
+#define TFRC_OPT_DROPPED_PACKETS	195
+
+#define TFRC_INTERVALS_SIZE	(1 + 9 * (TFRC_NINTERVAL + 1))
+#define TFRC_DROPPED_SIZE	(3 * (TFRC_NINTERVAL + 1))
+
+u8 tfrc_rx_intervals(const struct tfrc_rx *rx, u64 ackno, u8 *data);
+u8 tfrc_rx_dropped(const struct tfrc_rx *rx, u8 *data);
+u32 tfrc_rx_loss_event_rate(const struct tfrc_rx *rx);
+
+#endif

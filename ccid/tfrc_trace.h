@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Tracepoints of the TFRC CCIDs, one line per feedback packet: what the
+ * receiver reports, and what the sender makes of it.
+ */
+#undef TRACE_SYSTEM
+#define TRACE_SYSTEM dccp_tfrc
+
+#if !defined(_TFRC_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
+#define _TFRC_TRACE_H
+
+#include <linux/tracepoint.h>
+#include <net/sock.h>
+
+#include "tfrc_rx.h"
+#include "tfrc_tx.h"
+
+/* why: 1 first packet, 2 loss event, 3 periodic; lengths in packets * 256 */
+TRACE_EVENT(tfrc_report,
+	TP_PROTO(const struct sock *sk, const struct tfrc_rx *rx, int why),
+	TP_ARGS(sk, rx, why),
+	TP_STRUCT__entry(
+		__field(const void *,	sk)
+		__field(u8,		ccid)
+		__field(u8,		why)
+		__field(u16,		sport)
+		__field(u16,		dport)
+		__field(u32,		x_recv)
+		__field(u32,		pinv)
+		__field(u32,		rtt)
+		__field(u32,		current_interval)
+		__field(u32,		last_interval)
+		__field(u64,		packets)
+		__field(u64,		lost)
+		__field(u64,		marked)
+		__field(u64,		events)
+	),
+	TP_fast_assign(
+		__entry->sk = sk;
+		__entry->ccid = rx->method->ccid;
+		__entry->why = why;
+		__entry->sport = ntohs(inet_sk(sk)->inet_sport);
+		__entry->dport = ntohs(inet_sk(sk)->inet_dport);
+		__entry->x_recv = rx->x_recv;
+		__entry->pinv = rx->pinv;
+		__entry->rtt = rx->rtt;
+		__entry->current_interval = rx->history.n ?
+					    rx->history.i[0].length : 0;
+		__entry->last_interval = rx->history.n > 1 ?
+					 rx->history.i[1].length : 0;
+		__entry->packets = rx->packets;
+		__entry->lost = rx->lost;
+		__entry->marked = rx->marked;
+		__entry->events = rx->events;
+	),
+	TP_printk("sk=%p sport=%u dport=%u ccid=%u why=%u x_recv=%u pinv=%u rtt=%u current=%u last=%u packets=%llu lost=%llu marked=%llu events=%llu",
+		  __entry->sk, __entry->sport, __entry->dport, __entry->ccid,
+		  __entry->why, __entry->x_recv, __entry->pinv, __entry->rtt,
+		  __entry->current_interval, __entry->last_interval,
+		  __entry->packets, __entry->lost, __entry->marked,
+		  __entry->events)
+);
+
+/* expired: the nofeedback timer, instead of feedback; rates in bytes/s * 64 */
+TRACE_EVENT(tfrc_feedback,
+	TP_PROTO(const struct sock *sk, u8 ccid, const struct tfrc_tx *tx,
+		 u32 x_recv, u32 sample, bool expired),
+	TP_ARGS(sk, ccid, tx, x_recv, sample, expired),
+	TP_STRUCT__entry(
+		__field(const void *,	sk)
+		__field(u8,		ccid)
+		__field(bool,		expired)
+		__field(bool,		data_limited)
+		__field(u16,		sport)
+		__field(u16,		dport)
+		__field(u32,		x_recv)
+		__field(u32,		sample)
+		__field(u32,		rtt)
+		__field(u32,		pinv)
+		__field(u32,		s_mean)
+		__field(u64,		x)
+		__field(u64,		x_calc)
+		__field(u64,		x_inst)
+		__field(u64,		x_recv_set)
+	),
+	TP_fast_assign(
+		__entry->sk = sk;
+		__entry->ccid = ccid;
+		__entry->expired = expired;
+		__entry->data_limited = tx->data_limited;
+		__entry->sport = ntohs(inet_sk(sk)->inet_sport);
+		__entry->dport = ntohs(inet_sk(sk)->inet_dport);
+		__entry->x_recv = x_recv;
+		__entry->sample = sample;
+		__entry->rtt = tx->rtt;
+		__entry->pinv = tx->pinv;
+		__entry->s_mean = tx->s_mean;
+		__entry->x = tx->x;
+		__entry->x_calc = tx->x_calc;
+		__entry->x_inst = tx->x_inst;
+		__entry->x_recv_set = tfrc_tx_x_recv(tx);
+	),
+	TP_printk("sk=%p sport=%u dport=%u ccid=%u expired=%d data_limited=%d x_recv=%u sample=%u rtt=%u pinv=%u s_mean=%u x=%llu x_calc=%llu x_inst=%llu x_recv_set=%llu",
+		  __entry->sk, __entry->sport, __entry->dport, __entry->ccid,
+		  __entry->expired, __entry->data_limited, __entry->x_recv,
+		  __entry->sample, __entry->rtt, __entry->pinv,
+		  __entry->s_mean, __entry->x, __entry->x_calc,
+		  __entry->x_inst, __entry->x_recv_set)
+);
+
+#endif
+
+#undef TRACE_INCLUDE_PATH
+#define TRACE_INCLUDE_PATH .
+#undef TRACE_INCLUDE_FILE
+#define TRACE_INCLUDE_FILE tfrc_trace
+#include <trace/define_trace.h>

@@ -1,0 +1,516 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The sender of TFRC (RFC 5348, 4; RFC 4342, 5 and 8.1; RFC 4828, 3). */
+
+#include "tfrc_rx.h"
+#include "tfrc_tx.h"
+
+/**
+ * tfrc_tx_init() - before the first packet
+ * @tx: zeroed
+ * @par: parameters of the method
+ */
+void tfrc_tx_init(struct tfrc_tx *tx, const struct tfrc_params *par)
+{
+	tx->par = *par;
+	tx->pinv = TFRC_PINV_NONE;
+	tx->x_calc = TFRC_RATE_MAX;
+}
+
+static u32 tx_segment(const struct tfrc_tx *tx)
+{
+	return tx->par.s ?: tfrc_mean(tx->s_mean);
+}
+
+static u32 tx_rtt(const struct tfrc_tx *tx)
+{
+	return tx->rtt ?: TFRC_RTT_FALLBACK;
+}
+
+/* s/t_mbi: a packet in 64 s. */
+static u64 least_rate(const struct tfrc_tx *tx)
+{
+	return max(((u64)tfrc_mean(tx->s_mean) << TFRC_RATE_SHIFT) / TFRC_T_MBI,
+		   1ULL);
+}
+
+/* W_init / R, RFC 5348, 4.2; R is known. */
+static u64 initial_rate(const struct tfrc_tx *tx)
+{
+	u32 s = tx_segment(tx), window = min(4 * s, max(2 * s, 4380U));
+
+	return tfrc_bytes_rate(window, tx->rtt * 1000ULL);
+}
+
+static void set_rate(struct tfrc_tx *tx, u64 x)
+{
+	tx->x = clamp(x, least_rate(tx), TFRC_RATE_MAX);
+	tx->x_inst = tx->x;
+}
+
+/**
+ * tfrc_tx_x_recv() - the receive rate that limits the sender
+ * @tx: sender
+ *
+ * Return: the greatest of X_recv_set; TFRC_RATE_MAX if that is infinite.
+ */
+u64 tfrc_tx_x_recv(const struct tfrc_tx *tx)
+{
+	u64 x = 0;
+	u32 i;
+
+	for (i = 0; i < tx->n_recv; i++)
+		x = max(x, tx->x_recv_set[i].x);
+	return x;
+}
+
+static void recv_set_only(struct tfrc_tx *tx, u64 x, u64 now)
+{
+	tx->x_recv_set[0].x = x;
+	tx->x_recv_set[0].time = now;
+	tx->n_recv = 1;
+}
+
+/* Maximize X_recv_set(): keep the greatest, without the initial value. */
+static void recv_set_maximize(struct tfrc_tx *tx, u64 x, u64 now)
+{
+	u32 i;
+
+	for (i = 0; i < tx->n_recv; i++)
+		if (tx->x_recv_set[i].x != TFRC_RATE_MAX)
+			x = max(x, tx->x_recv_set[i].x);
+	recv_set_only(tx, x, now);
+}
+
+/* Update X_recv_set(): those of two round trips, N at most. */
+static void recv_set_update(struct tfrc_tx *tx, u64 x, u64 now)
+{
+	u64 age = 2000ULL * tx_rtt(tx);
+	u32 i, n = 0;
+
+	tx->x_recv_set[tx->n_recv].x = x;
+	tx->x_recv_set[tx->n_recv++].time = now;
+	for (i = 0; i < tx->n_recv; i++) {
+		if (now - tx->x_recv_set[i].time > age ||
+		    tx->n_recv - i > TFRC_X_RECV_SET)
+			continue;
+		tx->x_recv_set[n++] = tx->x_recv_set[i];
+	}
+	tx->n_recv = n;
+}
+
+/**
+ * tfrc_tx_rto() - the nofeedback timeout, RFC 5348, 4.3 (3)
+ * @tx: sender
+ *
+ * Return: max(4R, 2s/X), us; two seconds before the first sample of R.
+ */
+u32 tfrc_tx_rto(const struct tfrc_tx *tx)
+{
+	u32 gap;
+
+	if (!tx->rtt)
+		return 2000000;
+	gap = div_u64(tfrc_spacing(tfrc_mean(tx->s_mean), tx->x), 1000);
+	return max(4 * tx->rtt, 2 * gap);
+}
+
+static void set_nofeedback(struct tfrc_tx *tx, u64 now)
+{
+	tx->t_nofeedback = now + 1000ULL * tfrc_tx_rto(tx);
+	tx->idle = true;
+}
+
+/**
+ * tfrc_tx_start() - the first packet is at hand
+ * @tx: sender
+ * @size: its payload, bytes
+ * @rtt: round-trip time of the handshake, us; 0 if there is none
+ * @now: time
+ */
+void tfrc_tx_start(struct tfrc_tx *tx, u32 size, u32 rtt, u64 now)
+{
+	tx->started = true;
+	tx->s_mean = (size ?: TFRC_EMPTY) << 8;
+	recv_set_only(tx, TFRC_RATE_MAX, now);
+	if (rtt) {
+		tx->rtt = clamp(rtt, TFRC_RTT_MIN, TFRC_RTT_MAX);
+		tx->t_doubled = now;
+		set_rate(tx, initial_rate(tx));
+	} else {
+		set_rate(tx, (u64)tx_segment(tx) << TFRC_RATE_SHIFT);
+	}
+	tx->t_wc = now;
+	set_nofeedback(tx, now);
+}
+
+/**
+ * tfrc_tx_due() - when the next packet may be sent
+ * @tx: sender
+ * @now: time; if the packet has to wait, the sender is not data-limited
+ *
+ * Nominal send times (RFC 5348, 4.6) are kept with the size of each packet,
+ * and only from the last packet on: unused send time is no credit.
+ *
+ * Return: time, not later than @now if at once.
+ */
+u64 tfrc_tx_due(struct tfrc_tx *tx, u64 now)
+{
+	u64 due;
+
+	if (!tx->t_last)
+		return now;
+	due = tx->t_last + tfrc_spacing(tx->cost, tx->x_inst);
+	tx->limited |= due > now;
+	return max(due, tx->t_last + 1000ULL * tx->par.min_interval);
+}
+
+/* Increase the window counter each quarter of a round trip, RFC 4342, 8.1. */
+static void update_wc(struct tfrc_tx *tx, u64 now)
+{
+	u64 quarter = 250ULL * tx_rtt(tx);
+	u64 n = div64_u64(now - tx->t_wc, quarter);
+
+	if (!n)
+		return;
+	tx->wc += min(n, 5ULL);
+	/* The RFC starts again at now, which makes counters longer than a
+	 * quarter by half the time between packets.
+	 */
+	tx->t_wc = n > 5 ? now : tx->t_wc + n * quarter;
+}
+
+/**
+ * tfrc_tx_send() - a packet is sent now
+ * @tx: sender
+ * @size: payload, bytes. An empty datagram costs as much as its headers
+ * @waited: the timer has sent it
+ * @now: time
+ */
+void tfrc_tx_send(struct tfrc_tx *tx, u32 size, bool waited, u64 now)
+{
+	u64 due = tx->t_last ? tfrc_tx_due(tx, now) : now;
+
+	if (tx->t_last)
+		tx->gap = tfrc_ewma(tx->gap, min_t(u64, now - tx->t_last,
+						   1ULL << 32) / 1000 << 8, 9);
+	if (size)
+		tx->s_mean = tfrc_ewma(tx->s_mean, size << 8, 9);
+	update_wc(tx, now);
+	tx->t_last = waited ? clamp(due, now - TFRC_CREDIT, now) : now;
+	tx->cost = size ?: TFRC_EMPTY;
+	if (!tx->t_nofeedback)
+		set_nofeedback(tx, now);
+	tx->idle = false;
+}
+
+/**
+ * tfrc_tx_packet() - payload that packets may have at an interval
+ * @tx: sender
+ * @us: interval, us
+ *
+ * Where the equation limits the rate, a packet of another size than the mean
+ * changes what headers take of it.
+ *
+ * Return: bytes, at most 65535.
+ */
+u32 tfrc_tx_packet(const struct tfrc_tx *tx, u32 us)
+{
+	u32 s = tfrc_mean(tx->s_mean);
+	u64 x = tx->x_inst, bytes;
+
+	us = max(us, tx->par.min_interval);
+	if (tx->par.header && tx->x == tx->x_calc)
+		x = div_u64(x * (s + tx->par.header), s);
+	else
+		s = 0;
+	bytes = mul_u64_u32_div(x, us, 1000000) >> TFRC_RATE_SHIFT;
+	if (s)
+		bytes -= min_t(u64, bytes, tx->par.header);
+	return min(bytes, 65535ULL);
+}
+
+/* Packets that follow each other faster than this are not all noted. */
+static u64 note_gap(const struct tfrc_tx *tx)
+{
+	return 1000ULL * tx_rtt(tx) / 32;
+}
+
+/**
+ * tfrc_tx_note() - remember when a data packet was sent
+ * @tx: sender
+ * @seq: its sequence number
+ * @now: time
+ *
+ * At high rates only some are noted; there are four round trips of them.
+ */
+void tfrc_tx_note(struct tfrc_tx *tx, u64 seq, u64 now)
+{
+	u32 i = tx->n_sent % TFRC_SENT, j = (tx->n_sent - 1) % TFRC_SENT;
+
+	if (tx->n_sent && now - tx->sent[j].time < note_gap(tx)) {
+		tx->sent[j].limited |= tx->limited;
+		tx->limited = false;
+		return;
+	}
+	tx->sent[i].seq = seq;
+	tx->sent[i].time = now;
+	tx->sent[i].wc = tx->wc;
+	tx->sent[i].limited = tx->limited;
+	tx->limited = false;
+	tx->n_sent++;
+}
+
+/**
+ * tfrc_tx_sent_time() - when a packet was sent
+ * @tx: sender
+ * @seq: its sequence number
+ * @wc: its window counter
+ *
+ * Between noted packets the time is interpolated, and the counter that of the
+ * one before.
+ *
+ * Return: time, 0 if it is too old.
+ */
+u64 tfrc_tx_sent_time(const struct tfrc_tx *tx, u64 seq, u32 *wc)
+{
+	u32 i, n = min_t(u32, tx->n_sent, TFRC_SENT), next = 0;
+	s64 d, span;
+	u64 gap;
+
+	for (i = 1; i <= n; i++) {
+		u32 j = (tx->n_sent - i) % TFRC_SENT;
+
+		d = tfrc_seq_diff(tx->sent[j].seq, seq);
+		if (d < 0) {
+			next = j;
+			continue;
+		}
+		*wc = tx->sent[j].wc;
+		if (!d || i == 1)
+			return tx->sent[j].time;
+		span = tfrc_seq_diff(tx->sent[j].seq, tx->sent[next].seq);
+		/* Over a pause, the packets belong to its beginning. */
+		gap = min(tx->sent[next].time - tx->sent[j].time, note_gap(tx));
+		return tx->sent[j].time + div64_u64(gap * d, span);
+	}
+	return 0;
+}
+
+/* The window counter when an interval began, if that is known. */
+static bool begun_wc(struct tfrc_tx *tx, u64 start, u32 *wc)
+{
+	u32 i, size = ARRAY_SIZE(tx->begun), n = min_t(u32, tx->n_begun, size);
+
+	for (i = 0; i < n && tx->begun[i].start != start; i++)
+		;
+	if (i == n) {
+		i = tx->n_begun++ % size;
+		tx->begun[i].start = start;
+		/* of the packet before, as the receiver sees it */
+		tx->begun[i].known = tfrc_tx_sent_time(tx, (start - 1) &
+						       TFRC_SEQ_MASK,
+						       &tx->begun[i].wc);
+	}
+	*wc = tx->begun[i].wc;
+	return tx->begun[i].known;
+}
+
+/**
+ * tfrc_tx_pinv() - 1/p of TFRC-SP from what the receiver counted
+ * @tx: sender
+ * @li: loss intervals, the current one first
+ * @n: how many, at most TFRC_NINTERVAL + 1
+ * @wc: window counter of the packet that is acknowledged
+ *
+ * The Loss Event Rate option is in whole packets, rounded up, which is much at
+ * high loss. RFC 5622, 8.7 has the receiver send what the sender needs to do
+ * better: N and K of each interval. Which intervals took at most two round
+ * trips both know by the window counter. Discounting, which has a history, is
+ * the receiver's alone.
+ *
+ * Return: 1/p, Q24.8.
+ */
+u32 tfrc_tx_pinv(struct tfrc_tx *tx, const struct tfrc_reported *li, u32 n,
+		 u32 wc)
+{
+	struct tfrc_history h = { .n = n };
+	bool is_short = false;
+	u32 i, begin, k;
+
+	/* From the oldest on, so that the oldest is the one to be forgotten. */
+	for (i = n; i; i--)
+		begun_wc(tx, li[i - 1].start, &begin);
+
+	for (i = n; i; i--) {
+		u32 end = wc;
+
+		is_short = begun_wc(tx, li[i - 1].start, &begin) &&
+			   (i == 1 || begun_wc(tx, li[i - 2].start, &end)) &&
+			   end - begin <= TFRC_SHORT;
+		k = is_short && li[i - 1].drops ? li[i - 1].drops : 1;
+		h.i[i - 1].length = tfrc_length(max(li[i - 1].packets, 1U), k);
+		h.i[i - 1].df = TFRC_DF_ONE;
+	}
+	return tfrc_history_pinv(&h, is_short, false);
+}
+
+/**
+ * tfrc_tx_acked_wc() - a packet with this window counter is acknowledged
+ * @tx: sender
+ * @wc: window counter
+ * @now: time
+ *
+ * A round trip has passed, so the counter must be 4 above (RFC 4342, 8.1).
+ */
+void tfrc_tx_acked_wc(struct tfrc_tx *tx, u32 wc, u64 now)
+{
+	if (tx->wc - wc < 4) {
+		tx->wc = wc + 4;
+		tx->t_wc = now;
+	}
+}
+
+/*
+ * Was the sender data-limited over the whole of the round trip that feedback
+ * covers, up to the packet that it acknowledges? It was not if a packet had to
+ * wait. That is remembered with each packet: the two times of RFC 5348, 8.2.1
+ * miss intervals when loss events bring feedback early.
+ */
+static bool data_limited(const struct tfrc_tx *tx, u64 t_sent, u64 now)
+{
+	u64 rtt = 1000ULL * tx_rtt(tx), end = t_sent ?: now - min(now, rtt);
+	u64 begin = end - min(end, rtt);
+	u32 i, n = min_t(u32, tx->n_sent, TFRC_SENT);
+
+	for (i = 1; i <= n; i++) {
+		u32 j = (tx->n_sent - i) % TFRC_SENT;
+
+		if (tx->sent[j].time <= begin)
+			break;
+		if (tx->sent[j].time <= end && tx->sent[j].limited)
+			return false;
+	}
+	return true;
+}
+
+/* The equation's rate, less what headers take (RFC 4828, 3). */
+static void update_x_calc(struct tfrc_tx *tx)
+{
+	u32 s = tfrc_mean(tx->s_mean);
+
+	tx->x_calc = tfrc_rate(tx_segment(tx), tx_rtt(tx), tx->pinv);
+	if (tx->par.header && tx->pinv != TFRC_PINV_NONE)
+		tx->x_calc = div_u64(tx->x_calc * s, s + tx->par.header);
+}
+
+/* RFC 5348, 4.3 (4), with recv_limit known. */
+static void update_x(struct tfrc_tx *tx, u64 recv_limit, u64 now)
+{
+	if (tx->pinv != TFRC_PINV_NONE) {
+		set_rate(tx, min(tx->x_calc, recv_limit));
+	} else if (now - tx->t_doubled >= 1000ULL * tx->rtt) {
+		set_rate(tx, max(min(2 * tx->x, recv_limit), initial_rate(tx)));
+		tx->t_doubled = now;
+	}
+}
+
+static u64 recv_limit(struct tfrc_tx *tx, const struct tfrc_feedback_in *fb,
+		      bool loss, u64 now)
+{
+	u64 x_recv = (u64)fb->x_recv << TFRC_RATE_SHIFT;
+	u32 i;
+
+	if (!tx->data_limited) {
+		recv_set_update(tx, x_recv, now);
+		return 2 * tfrc_tx_x_recv(tx);
+	}
+	if (!loss) {
+		recv_set_maximize(tx, x_recv, now);
+		return 2 * tfrc_tx_x_recv(tx);
+	}
+	for (i = 0; i < tx->n_recv; i++)
+		if (tx->x_recv_set[i].x != TFRC_RATE_MAX)
+			tx->x_recv_set[i].x /= 2;
+	recv_set_maximize(tx, div_u64(x_recv * 85, 100), now);
+	return tfrc_tx_x_recv(tx);
+}
+
+static u32 sqrt_rtt(u32 rtt)
+{
+	return tfrc_sqrt((u64)rtt << 32);	/* Q32 under the root */
+}
+
+/**
+ * tfrc_tx_feedback() - a feedback packet, RFC 5348, 4.3
+ * @tx: sender
+ * @fb: what it says
+ * @now: time
+ */
+void tfrc_tx_feedback(struct tfrc_tx *tx, const struct tfrc_feedback_in *fb,
+		      u64 now)
+{
+	bool loss = fb->new_event || fb->pinv < tx->pinv;
+	bool first_rtt = !tx->rtt;
+	u32 root = 0;
+
+	tx->feedback++;
+	if (fb->rtt) {
+		root = sqrt_rtt(fb->rtt);
+		tx->rtt = tx->had_feedback ? tfrc_ewma(tx->rtt, fb->rtt, 9) :
+					     fb->rtt;
+		tx->r_sqmean = tfrc_ewma(tx->r_sqmean, root, 9);
+	}
+	tx->pinv = fb->pinv;
+	if (!tx->rtt) {
+		set_nofeedback(tx, now);
+		return;
+	}
+	update_x_calc(tx);
+	tx->data_limited = data_limited(tx, fb->t_sent, now) && fb->x_recv;
+	if (first_rtt) {
+		/* RFC 5348, 4.2: in place of step 4 */
+		tx->t_doubled = now;
+		set_rate(tx, min(initial_rate(tx), tx->x_calc));
+	} else {
+		update_x(tx, recv_limit(tx, fb, loss, now), now);
+	}
+	tx->had_feedback = true;
+	/* RFC 5348, 4.5. */
+	if (root)
+		tx->x_inst = clamp(mul_u64_u32_div(tx->x, tx->r_sqmean, root),
+				   least_rate(tx), TFRC_RATE_MAX);
+	set_nofeedback(tx, now);
+}
+
+/**
+ * tfrc_tx_expired() - the nofeedback timer has expired, RFC 5348, 4.4
+ * @tx: sender
+ * @now: time
+ */
+void tfrc_tx_expired(struct tfrc_tx *tx, u64 now)
+{
+	u64 x_recv = tfrc_tx_x_recv(tx), recover = 0, limit;
+	bool slow_start = tx->pinv == TFRC_PINV_NONE;
+
+	tx->nofeedback++;
+	if (tx->rtt)
+		recover = initial_rate(tx);
+
+	if (tx->rtt && tx->idle &&
+	    (slow_start ? tx->x < 2 * recover : x_recv < recover)) {
+		/* An idle period does no more harm: wait for a packet. */
+		tx->t_nofeedback = 0;
+		return;
+	}
+	if (slow_start) {
+		if (tx->rtt || !tx->idle)
+			set_rate(tx, tx->x / 2);
+		goto restart;
+	}
+	limit = tx->x_calc > 2 * x_recv ? x_recv : tx->x_calc / 2;
+	limit = max(limit, least_rate(tx));
+	recv_set_only(tx, limit / 2, now);
+	update_x(tx, 2 * tfrc_tx_x_recv(tx), now);
+restart:
+	set_nofeedback(tx, now);
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Virtual packets [VPS02]: small packets are put together to packets of S
+ * bytes, the segment size. The unit of the meter is bytes.
+ */
+
+#include "tfrc_loss.h"
+#include "include/uapi/linux/dccp_tfrc.h"
+
+static void received(struct tfrc_meter *m, const struct tfrc_params *par,
+		     u32 size, bool lip)
+{
+	m->total += size;
+	if (!lip)
+		m->after += size;
+}
+
+/*
+ * Packet mode, 3.3.1, Definition 1: an event begins when S bytes have been
+ * lost since the end of the LIP. The packet that completes them still counts
+ * to the interval that it ends (Definition 2).
+ */
+static s64 packet_lost(struct tfrc_meter *m, const struct tfrc_params *par,
+		       u32 n, u32 size, bool lip)
+{
+	u64 wanted = 1;
+
+	if (m->lost < par->s)
+		wanted = div_u64(par->s - m->lost + size - 1, size);
+	if (lip || wanted > n) {
+		m->total += (u64)n * size;
+		if (!lip)
+			m->lost += (u64)n * size;
+		return -1;
+	}
+	m->total += wanted * size;
+	return wanted;
+}
+
+static u32 packet_length(const struct tfrc_meter *m,
+			 const struct tfrc_params *par, bool is_short)
+{
+	return tfrc_length(m->total, par->s);
+}
+
+/* Byte mode, 3.4.1, Definition 3: any loss after the LIP begins an event. */
+static s64 byte_lost(struct tfrc_meter *m, const struct tfrc_params *par,
+		     u32 n, u32 size, bool lip)
+{
+	if (!lip) {
+		m->total += size;
+		m->lost += size;
+		return 1;
+	}
+	m->total += (u64)n * size;
+	return -1;
+}
+
+/*
+ * Eq. (13): what came after the LIP counts in units of S. Where a drop-tail
+ * queue loses large packets 2*eta times as often as small ones (4.5), the
+ * same losses stand for half as many bytes.
+ *
+ * Appendix B.3, Definition 4: the packet that ends the interval counts as a
+ * whole virtual packet, and of those between it and the LIP only whole ones.
+ */
+static u32 byte_length(const struct tfrc_meter *m,
+		       const struct tfrc_params *par, bool is_short)
+{
+	u64 lip = m->total - m->after - m->lost;
+
+	switch (par->variant) {
+	case TFRC_VARIANT_DROP_TAIL:
+		return tfrc_length(2 * lip + m->after + m->lost, 2 * par->s);
+	case TFRC_VARIANT_BYTE_ERROR:
+		return tfrc_length(lip + (div_u64(m->after, par->s) +
+					  !!m->lost) * par->s, par->s);
+	default:
+		return tfrc_length(m->total, par->s);
+	}
+}
+
+const struct tfrc_method tfrc_vp_packet = {
+	.ccid		= 249,
+	.name		= "TFRC with virtual packets, packet mode",
+	.defaults	= { .s = 1460, .discount = 1 },
+	.variants	= 1,
+	.received	= received,
+	.lost		= packet_lost,
+	.length		= packet_length,
+};
+
+const struct tfrc_method tfrc_vp_byte = {
+	.ccid		= 250,
+	.name		= "TFRC with virtual packets, byte mode",
+	.defaults	= { .s = 1460, .discount = 1 },
+	.variants	= 3,
+	.received	= received,
+	.lost		= byte_lost,
+	.length		= byte_length,
+};

@@ -1,0 +1,484 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+# vm: --append slub_debug=FZPU
+"""CCIDs that a module registers: negotiation, the registry's rules, hostile peers."""
+
+import ctypes
+import errno
+import os
+import socket
+import struct
+import time
+
+import dccp
+from lib import Net, Tap, run
+
+OURS = (4, 248, 249, 250)
+DUMMY = 77  # unassigned; its module has an alias for it
+NOBODY = 65534
+
+tap = Tap()
+
+
+def error_of(function, *args, **kwargs):
+    """The name of the errno that a call ends with, or None."""
+    try:
+        result = function(*args, **kwargs)
+    except OSError as error:
+        # a timeout of Python's own has no errno
+        return errno.errorcode.get(error.errno, str(error))
+    for s in result if isinstance(result, tuple) else (result,):
+        if isinstance(s, socket.socket):
+            s.close()
+    return None
+
+
+def sysctl(name, value):
+    run(f"sysctl -qw net.dccp.default.{name}={value}")
+
+
+def load_dummy(ids=DUMMY):
+    run(f"modprobe ccid_dummy ids={ids}")
+
+
+def unload_dummy():
+    """rmmod's status; sockets just closed get a moment to go."""
+    time.sleep(1)
+    return run("rmmod ccid_dummy", check=False).returncode
+
+
+def parameter(name, value):
+    with open(f"/sys/module/ccid_dummy/parameters/{name}", "w", encoding="ascii") as f:
+        f.write(str(value))
+
+
+# Lists of the client, lists of the server, and what the client's sender and
+# receiver end up with, or the error. {2, 3} is what a kernel without our modules
+# has.
+STOCK = {"ccid": [2, 3]}
+NEGOTIATIONS = (
+    ({}, {}, (2, 2)),
+    ({"ccid": [3]}, {}, (3, 3)),
+    ({"ccid": [4]}, {}, (4, 4)),
+    ({}, {"ccid": [4]}, (4, 4)),
+    ({"ccid": [4]}, {"ccid": [4]}, (4, 4)),
+    ({"ccid": [248]}, {}, (248, 248)),
+    ({"ccid": [249]}, {}, (249, 249)),
+    ({"ccid": [250]}, {}, (250, 250)),
+    ({"ccid": [249, 4, 3, 2]}, {"ccid": [249]}, (249, 249)),
+    ({"ccid": [249, 4, 3, 2]}, {"ccid": [4, 249]}, (4, 4)),
+    ({"ccid": [4, 3]}, STOCK, (3, 3)),
+    ({"ccid": [249, 4, 3, 2]}, STOCK, (2, 2)),
+    (STOCK, {"ccid": [4, 3]}, (3, 3)),
+    ({"tx": [4]}, {}, (4, 2)),
+    ({"rx": [4]}, {}, (2, 4)),
+    ({"tx": [4], "rx": [3]}, {}, (4, 3)),
+    ({"tx": [2], "rx": [249]}, {}, (2, 249)),
+    ({}, {"tx": [248], "rx": [250]}, (250, 248)),
+    ({"ccid": [4] * 32}, {}, (4, 4)),
+    ({"ccid": [249, 4, 249, 4]}, {"ccid": [4, 4]}, (4, 4)),
+    # The client gives up the handshake and tries again until the time is up.
+    ({"ccid": [4]}, STOCK, "ETIMEDOUT"),
+    ({"tx": [4]}, STOCK, "ETIMEDOUT"),
+    ({"rx": [4]}, STOCK, "ETIMEDOUT"),
+    # Here the server resets at once: it cannot take CCID 2 for granted.
+    (STOCK, {"ccid": [4]}, "EILSEQ"),
+)
+
+
+def negotiation():
+    sysctl("request_retries", 1)
+    for name, family in dccp.FAMILIES.items():
+        for client, server, expected in NEGOTIATIONS:
+            what = f"{name}: {client or 'default'} to {server or 'default'}"
+            try:
+                with dccp.connection(family, client, server) as (c, s):
+                    got = dccp.ccids(c)
+                    tap.ok(got == expected and dccp.ccids(s) == got[::-1], f"{what} is {expected}", got)
+                    arrived = dccp.exchange(c, s), dccp.exchange(s, c)
+                    tap.ok(arrived == (10, 10), f"{what}: data flows both ways", arrived)
+            except OSError as error:
+                tap.ok(errno.errorcode.get(error.errno) == expected, f"{what} is {expected}", error)
+    sysctl("request_retries", 6)
+
+
+def lists():
+    with dccp.sock("a") as s:
+        got = dccp.available(s)
+        tap.ok(got == [2, 3, *OURS], "the available CCIDs, in order", got)
+        tap.ok(error_of(s.getsockopt, dccp.SOL_DCCP, dccp.TX_CCID, 4) == "ENOPROTOOPT",
+               "without a connection there is no CCID to tell")
+    for bad in ([5], [4, 5], [0], [1], [255], [], [2] * 252):
+        for option in ("ccid", "tx", "rx"):
+            tap.ok(error_of(dccp.sock, "a", **{option: bad}) == "EINVAL",
+                   f"{option} {bad[:4]} ({len(bad)}) is EINVAL")
+    tap.ok(error_of(dccp.sock, "a", ccid=[4] * 251) is None, "a list of 251 is taken")
+    for number, expected in ((4, (4, 4)), (99, (2, 2))):
+        sysctl("tx_ccid", number)
+        sysctl("rx_ccid", number)
+        with dccp.connection(socket.AF_INET, {}, {}) as (c, _):
+            got = dccp.ccids(c)
+            tap.ok(got == expected, f"net.dccp.default with {number} gives {expected}", got)
+    sysctl("tx_ccid", 2)
+    sysctl("rx_ccid", 2)
+
+
+def registry():
+    path = run("modinfo -n ccid_dummy").stdout.strip()
+    for bad, message in ((0, "Invalid"), (1, "Invalid"), (255, "Invalid"),
+                         *((number, "File exists") for number in (2, 3, *OURS))):
+        # modprobe would take EEXIST for success
+        said = run(f"insmod {path} ids={bad}", check=False)
+        tap.ok(said.returncode and message in said.stderr, f"registering {bad}: {message}", said.stderr)
+    load_dummy(f"{DUMMY},2,{DUMMY}")
+    tap.ok(unload_dummy() == 0, "a module with a number that was taken unloads")
+    with dccp.connection(socket.AF_INET, {"ccid": [2]}, {}) as (c, s):
+        tap.ok(dccp.exchange(c, s) == 10, "CCID 2 is still there")
+
+
+def autoload():
+    child = os.fork()
+    if child == 0:
+        with dccp.netns("a"):
+            s = socket.socket(socket.AF_INET, dccp.SOCK_DCCP, dccp.IPPROTO_DCCP)
+        os.setuid(NOBODY)
+        os._exit(error_of(s.setsockopt, dccp.SOL_DCCP, dccp.CCID, bytes([DUMMY])) != "EINVAL")
+    tap.ok(os.waitpid(child, 0)[1] == 0, "without CAP_NET_ADMIN no module is loaded")
+    with dccp.sock("a") as s:
+        tap.ok(DUMMY not in dccp.available(s), "and there is none")
+    with dccp.sock("a", ccid=[DUMMY, 2]) as s:
+        tap.ok(DUMMY in dccp.available(s), "root's setsockopt loads the module")
+    tap.ok(unload_dummy() == 0, "which a list does not keep in memory")
+
+
+def pinning():
+    load_dummy()
+    for name, family in dccp.FAMILIES.items():
+        for what, lists_ in (("a sender", {"tx": [DUMMY]}), ("a receiver", {"rx": [DUMMY]})):
+            with dccp.connection(family, lists_, {}) as (c, s):
+                tap.ok(unload_dummy(), f"{name}: {what} keeps the module")
+                tap.ok(dccp.exchange(c, s) == 10, f"{name}: {what} goes on")
+        with dccp.connection(family, {"ccid": [DUMMY]}, {}) as (c, s):
+            # Both halves of one end stay, whatever becomes of the other end.
+            s.close()
+            tap.ok(unload_dummy(), f"{name}: one end keeps the module")
+        with dccp.connection(family, {"ccid": [DUMMY]}, {}) as (c, s):
+            s.close()
+            disconnect(c)
+            tap.ok(unload_dummy(), f"{name}: so does a disconnected socket, for its sender")
+        tap.ok(unload_dummy() == 0, f"{name}: all closed, it goes")
+        load_dummy()
+    unload_dummy()
+
+
+def disconnect(s):
+    """connect() with AF_UNSPEC, for which Python has no way."""
+    if ctypes.CDLL(None).connect(s.fileno(), bytes(16), 16):
+        raise OSError("cannot disconnect")
+
+
+def departure():
+    """The module goes while its number is on somebody's list."""
+    for name, family in dccp.FAMILIES.items():
+        load_dummy()
+        with dccp.listen("b", family, ccid=[DUMMY]) as listener:
+            alone = dccp.sock("a", family, ccid=[DUMMY])
+            listed = dccp.sock("a", family, ccid=[DUMMY, 2])
+            tap.ok(unload_dummy() == 0, f"{name}: lists do not keep the module")
+            got = error_of(alone.connect, listener.getsockname()[:2])
+            tap.ok(got == "EPROTO", f"{name}: connecting with a number that has gone: EPROTO", got)
+            got = error_of(listed.connect, listener.getsockname()[:2])
+            tap.ok(got == "EUSERS", f"{name}: a listener whose number has gone: too busy", got)
+            load_dummy()
+            with dccp.sock("a", family, ccid=[DUMMY]) as again:
+                got = error_of(again.connect, listener.getsockname()[:2])
+                tap.ok(got is None, f"{name}: it is back, and so is the listener", got)
+            alone.close()
+            listed.close()
+        unload_dummy()
+
+
+def failing_init():
+    load_dummy()
+    for name, family in dccp.FAMILIES.items():
+        for lists_ in ({"ccid": [DUMMY]}, {"tx": [DUMMY]}, {"rx": [DUMMY]}):
+            with dccp.listen("b", family) as listener:
+                for role, number in (("client", 2), ("server", 3)):
+                    parameter("fail", number)
+                    got = error_of(dccp.connect, listener, **lists_)
+                    tap.ok(got, f"{name} {lists_}: no connection without a CCID's state at the {role} ({got})")
+                    parameter("fail", 0)
+                    got = error_of(dccp.connect, listener, **lists_)
+                    tap.ok(got is None, f"{name} {lists_}: the next is fine", got)
+    tap.ok(unload_dummy() == 0, "failures keep no reference")
+
+
+def options():
+    """setsockopt() reaches the CCID."""
+    def value(s, option):
+        return struct.unpack("4I", s.getsockopt(dccp.SOL_DCCP, option, 16))[3]
+
+    load_dummy()
+    with dccp.sock("a") as s:
+        for option in (128, 191, 192, 255):
+            tap.ok(error_of(s.setsockopt, dccp.SOL_DCCP, option, 1) == "ENOPROTOOPT",
+                   f"option {option} without a connection is ENOPROTOOPT")
+    with dccp.connection(socket.AF_INET, {"ccid": [2]}, {}) as (c, _):
+        for option in (128, 192):
+            tap.ok(error_of(c.setsockopt, dccp.SOL_DCCP, option, 1) == "ENOPROTOOPT",
+                   f"option {option} with CCID 2 is ENOPROTOOPT")
+    with dccp.connection(socket.AF_INET, {"ccid": [DUMMY]}, {}) as (c, _):
+        for option in (128, 191):
+            c.setsockopt(dccp.SOL_DCCP, option, 1000 + option)
+            tap.ok(value(c, 128) == 1000 + option and value(c, 192) == 0, f"option {option} goes to the receiver")
+        for option in (192, 255):
+            c.setsockopt(dccp.SOL_DCCP, option, 1000 + option)
+            tap.ok(value(c, 128) == 1191 and value(c, 192) == 1000 + option, f"option {option} goes to the sender")
+        for option in (127, 256):
+            tap.ok(error_of(c.setsockopt, dccp.SOL_DCCP, option, 1) == "ENOPROTOOPT", f"option {option} to nobody")
+        tap.ok(error_of(c.setsockopt, dccp.SOL_DCCP, 128, b"abc") == "EINVAL", "three bytes are EINVAL")
+    unload_dummy()
+
+
+def ecn(net):
+    """A CCID sends ECT(0) where the peer says that it reads ECN, and sees CE."""
+    def transfer(sender, receiver):
+        arrived = dccp.exchange(sender, receiver)
+        return arrived, *struct.unpack("4I", receiver.getsockopt(dccp.SOL_DCCP, 128, 16))[:3]
+
+    load_dummy()
+    for name, family in dccp.FAMILIES.items():
+        with dccp.connection(family, {"ccid": [DUMMY]}, {}) as (c, s):
+            counts = []
+            for on, bottleneck in ((0, "pfifo"), (1, "pfifo"), (1, "netem loss 100% ecn")):
+                parameter("ecn", on)
+                net.fresh(bottleneck)
+                counts.append(transfer(c, s))
+            net.fresh("pfifo")
+            expected = [(10, 10, 0, 0), (10, 20, 10, 0), (10, 30, 10, 10)]
+            tap.ok(counts == expected, f"{name}: not-ECT, ECT(0), CE", counts)
+            got = transfer(s, c)
+            tap.ok(got == (10, 10, 10, 0), f"{name}: ECT(0) the other way", got)
+        # CCID 2, which might have been chosen, ignores ECN; so the client had to decline.
+        with dccp.connection(family, {"ccid": [DUMMY, 2]}, {"ccid": [DUMMY]}) as (c, s):
+            got = transfer(c, s), transfer(s, c)
+            tap.ok(got == ((10, 10, 10, 0), (10, 10, 0, 0)), f"{name}: no ECT to a peer that declined it", got)
+    parameter("ecn", 0)
+    unload_dummy()
+
+
+def cycles(count=1000):
+    libc = ctypes.CDLL(None, use_errno=True)
+    path = run("modinfo -n ccid_dummy").stdout.strip()
+    bad = 0
+    with open(path, "rb") as f:
+        for _ in range(count):
+            bad += libc.syscall(313, f.fileno(), b"ids=77,78", 0) != 0  # finit_module
+            bad += libc.syscall(176, b"ccid_dummy", 0) != 0  # delete_module
+    tap.ok(bad == 0, f"{count} times loaded and unloaded", f"{bad} calls failed")
+    left = [name for name in dccp.slabs() if name.startswith(("ccid77", "ccid78"))]
+    tap.ok(not left, "no slab cache is left", left)
+
+
+# The wire, by hand
+
+REQUEST, RESPONSE, ACK, RESET = 0, 1, 3, 7
+CHANGE_L, CONFIRM_L, CHANGE_R, CONFIRM_R, MANDATORY = 32, 33, 34, 35, 1
+FEATURE_CCID = 1
+
+
+def option(kind, value=b"", feature=FEATURE_CCID):
+    return bytes([kind, 3 + len(value), feature]) + bytes(value)
+
+
+def packet(kind, sport, dport, seq, body, options=b""):
+    """A DCCP packet with 48-bit sequence numbers, without its checksum; body is what the type adds."""
+    options += bytes(-len(options) % 4)
+    doff = (16 + len(body) + len(options)) // 4
+    return (struct.pack("!HHBBHBBHI", sport, dport, doff, 0, 0, kind << 1 | 1, 0, seq >> 32, seq & 0xFFFFFFFF)
+            + body + options)
+
+
+def with_checksum(data, source, destination):
+    pseudo = socket.inet_aton(source) + socket.inet_aton(destination) + struct.pack("!BBH", 0, 33, len(data))
+    padded = pseudo + data + bytes(len(data) % 2)
+    total = sum(struct.unpack(f"!{len(padded) // 2}H", padded))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return data[:6] + struct.pack("!H", ~total & 0xFFFF) + data[8:]
+
+
+HOSTILE = {
+    "an unknown number": option(CHANGE_L, [99]) + option(CHANGE_R, [99]),
+    "unknown numbers and 2": option(CHANGE_L, [99, 0, 255, 1, 2]),
+    "32 unknown numbers": option(CHANGE_L, range(100, 132)) + option(CHANGE_R, range(100, 132)),
+    "32 times 4": option(CHANGE_L, [4] * 32) + option(CHANGE_R, [4] * 32),
+    "all numbers": option(CHANGE_L, range(251)) + option(CHANGE_R, range(250, -1, -1)),
+    "no number": option(CHANGE_L) + option(CHANGE_R),
+    "the same option five times": option(CHANGE_L, [4, 3]) * 5,
+    "contradictions": option(CHANGE_L, [4]) + option(CHANGE_L, [3]) + option(CHANGE_L, [249]),
+    "confirmations unasked for": option(CONFIRM_L, [4]) + option(CONFIRM_R, [4, 4, 3]),
+    "mandatory and unknown": bytes([MANDATORY]) + option(CHANGE_L, [99]),
+    "mandatory and known": bytes([MANDATORY]) + option(CHANGE_L, [4]),
+    "mandatory at the end": option(CHANGE_L, [4]) + bytes([0, 0, MANDATORY]),
+    "a length beyond the options": option(CHANGE_L, [4]) + bytes([CHANGE_R, 200, 1, 4]),
+    "a length of one": bytes([CHANGE_L, 1, 1, 4]),
+    "no feature": bytes([CHANGE_L, 2]),
+    "CCID-specific options": bytes([128, 4, 1, 2, 191, 2, 192, 6, 0, 0, 0, 0, 255, 3, 9]),
+    "CCID-specific features": option(CHANGE_R, [1], 192) + option(CHANGE_R, [7], 192) + option(CHANGE_L, [1], 250),
+    "what depends on the CCID, the other way": option(CHANGE_L, [4]) + option(CHANGE_R, [1], 6)
+    + option(CHANGE_L, [0], 7) + option(CHANGE_R, [0], 192),
+}
+
+
+def hostile_clients():
+    """Requests that no Linux would send, to listeners with various lists."""
+    with dccp.netns("a"):
+        raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, dccp.IPPROTO_DCCP)
+    raw.settimeout(2)
+    source, destination = (dccp.ADDRESS[ns][socket.AF_INET] for ns in "ab")
+    port = 2000
+    for server in ({}, {"ccid": [4]}, STOCK):
+        with dccp.listen("b", **server) as listener:
+            for what, options_ in HOSTILE.items():
+                port += 1
+                request = packet(REQUEST, port, dccp.PORT, 1 << 40, struct.pack("!I", 42), options_)
+                raw.sendto(with_checksum(request, source, destination), (destination, 0))
+                kinds = set()
+                try:
+                    while not kinds:
+                        answer = raw.recv(4000)[20:]
+                        if struct.unpack("!HH", answer[:4]) == (dccp.PORT, port):
+                            kinds.add(answer[8] >> 1 & 15)
+                except TimeoutError:
+                    pass
+                tap.ok(kinds in ({RESPONSE}, {RESET}), f"{what}, to {server or 'default'}: an answer", kinds)
+            with dccp.connect(listener, ccid=[4, 2])[0] as c:
+                tap.ok(dccp.ccids(c)[0] in (4, 2), f"the listener with {server or 'default'} lives")
+    raw.close()
+
+
+def confirmations(request):
+    """What a well-behaved server says to a Request: each Change confirmed, as {(kind, feature): option}."""
+    found = {}
+    rest = request[20:request[4] * 4]
+    while rest:
+        if rest[0] < 32:
+            rest = rest[1:]
+            continue
+        kind, feature, value = rest[0], rest[2], rest[3:rest[1]]
+        if kind in (CHANGE_L, CHANGE_R):
+            kind = CONFIRM_R if kind == CHANGE_L else CONFIRM_L
+            # Sequence Window and Ack Ratio are numbers, all others lists of preference.
+            found[kind, feature] = option(kind, value if feature in (3, 5) else value[:1] + value, feature)
+        rest = rest[rest[1]:]
+    return found
+
+
+def confirm_ccid(*value):
+    return {(kind, FEATURE_CCID): option(kind, value) for kind in (CONFIRM_L, CONFIRM_R)}
+
+
+class FakeServer:
+    """Answers for an address that nobody has; b gets the packets for it, and we read its mail."""
+
+    def __init__(self, address="10.9.9.9"):
+        self.address = address
+        run(f"ip route add {address} via 10.0.2.1", ns="r")
+        with dccp.netns("b"):
+            self.ears = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0800))
+            self.mouth = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+        self.ears.settimeout(5)
+
+    def request(self, port):
+        """The Request that came from that port."""
+        while True:
+            got = self.ears.recv(4000)
+            if got[9] == dccp.IPPROTO_DCCP and got[20:22] == struct.pack("!H", port):
+                return got[20:]
+
+    def respond(self, request, options_):
+        client = dccp.ADDRESS["a"][socket.AF_INET]
+        body = struct.pack("!HHI", 0, *struct.unpack("!HI", request[10:16])) + request[16:20]
+        (port,) = struct.unpack("!H", request[:2])
+        response = with_checksum(packet(RESPONSE, dccp.PORT, port, 1 << 40, body, options_), self.address, client)
+        header = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 0, 0, 0, 64, dccp.IPPROTO_DCCP, 0,
+                             socket.inet_aton(self.address), socket.inet_aton(client))
+        self.mouth.sendto(header + response, (client, 0))
+
+    def close(self):
+        self.ears.close()
+        self.mouth.close()
+
+
+# What is said of the CCIDs, what comes after it, and the client's possible errors
+# (None: whatever a client may do).
+NOT_CONFIRMED = {(CONFIRM_L, FEATURE_CCID): b"", (CONFIRM_R, FEATURE_CCID): b""}
+RESPONSES = {
+    "all well": ({}, b"", {0}),
+    "all well for the CCID, and garbage": ({}, bytes([128, 3, 0, 192, 6, 255, 255, 255, 255, 77, 2]), {0}),
+    "confirmed twice, the second another": ({}, option(CONFIRM_R, [3]) + option(CONFIRM_L, [249, 249]), {0}),
+    "no confirmation": (NOT_CONFIRMED, b"", {"ECOMM"}),
+    "a number not offered": (confirm_ccid(3, 3), b"", {"ETIMEDOUT"}),
+    "an unknown number": (confirm_ccid(99, 99), b"", {"ETIMEDOUT"}),
+    "empty confirmations": (confirm_ccid(), b"", {"ETIMEDOUT"}),
+    "right, with a list of 250": (confirm_ccid(4, 4, *range(250)), b"", {0}),
+    "right, but not on its own list": (confirm_ccid(4, 3, 2), b"", {"ETIMEDOUT"}),
+} | {f"all well, and {what}": ({}, options_, None) for what, options_ in HOSTILE.items()}
+
+
+def hostile_servers():
+    """Responses that no Linux would send."""
+    sysctl("request_retries", 1)
+    server = FakeServer()
+    for what, (ccids, more, expected) in RESPONSES.items():
+        with dccp.sock("a", ccid=[4]) as c:
+            c.setblocking(False)
+            c.connect_ex((server.address, dccp.PORT))
+            request = server.request(c.getsockname()[1])
+            server.respond(request, b"".join((confirmations(request) | ccids).values()) + more)
+            time.sleep(0.5)
+            if got := c.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+                got = errno.errorcode[got]
+            elif error_of(c.getpeername):
+                time.sleep(60)  # until it gives up
+                got = c.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+                got = errno.errorcode.get(got, got)
+            else:
+                got = {(4, 4): 0, (2, 2): "CCID 2"}.get(dccp.ccids(c))
+        # An empty Change takes our preference back: that is net/dccp's way.
+        allowed = expected or {0, "CCID 2", "ECOMM", "ETIMEDOUT"}
+        tap.ok(got in allowed, f"a Response with {what}: {got or 'connected'}", allowed)
+    server.close()
+    sysctl("request_retries", 6)
+
+
+def main():
+    dccp.load()
+    run("modprobe dccp_tfrc")
+    tap.ok("/updates/" in run("modinfo -n dccp").stdout, "modprobe prefers our dccp.ko")
+    net = Net()
+    sysctl("retries2", 2)  # for the ends of connections that never hear of the other's
+    before = dccp.allocations()
+    negotiation()
+    lists()
+    hostile_clients()
+    hostile_servers()
+    registry()
+    autoload()
+    pinning()
+    departure()
+    failing_init()
+    options()
+    ecn(net)
+    cycles()
+    dccp.settle()
+    after = dccp.allocations()
+    tap.ok(after == before, "net/dccp has freed what it allocated", f"{before}\n{after}")
+    left = {name: n for name, n in dccp.slabs().items() if n}
+    tap.ok(not left, "no CCID's state is left", left)
+
+
+if __name__ == "__main__":
+    main()
+    tap.done()

@@ -1,0 +1,192 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""When CCIDs 4 and 248 send: pacing, no credit from silence, a loss that counts at once, ECN."""
+
+import itertools
+import json
+import re
+import socket
+import struct
+import subprocess
+import tempfile
+import time
+
+import dccp
+from lib import Net, Tap, run
+
+RTT = 0.24
+TRACE = "/sys/kernel/tracing"
+
+
+def load(arguments, at=None, then=None):
+    """Run dccpload -a; (report, {flow: [arrival times, s]}). After `at` seconds, call then()."""
+    with tempfile.TemporaryFile("w+", encoding="ascii") as out:  # a pipe would fill up meanwhile
+        p = subprocess.Popen(["dccpload", "-a", *arguments.split()], stdout=out)
+        if then:
+            time.sleep(at)
+            then()
+        if p.wait():
+            raise RuntimeError(f"dccpload {arguments}: exit {p.returncode}")
+        out.seek(0)
+        lines = out.read().splitlines()
+    arrivals = {}
+    start = next(n for n, line in enumerate(lines) if line.startswith("{"))
+    for line in lines[:start]:
+        flow, ns, _size = line.split()
+        arrivals.setdefault(int(flow), []).append(int(ns) / 1e9)
+    return json.loads("\n".join(lines[start:])), arrivals
+
+
+def gaps(times):
+    return [b - a for a, b in itertools.pairwise(times)]
+
+
+def test_pacing(t):
+    """At 10 ms allowed: the application keeps to it, or does not."""
+    for rate, text in ((100, "100 packets/s offered"), (130, "130 packets/s offered")):
+        _, arrivals = load(f"-s 160 -r {rate} -t 40 4 1")
+        times = [x for x in arrivals[0] if x > arrivals[0][0] + 10]
+        found = gaps(times)
+        off = sum(abs(g - 0.01) > 0.0005 for g in found)
+        t.ok(len(found) > 2900 and off <= len(found) / 100, f"{text}: {off} of {len(found)} gaps are off 10 ms by 0.5 ms")
+        spans = [b - a for a, b in zip(arrivals[0], arrivals[0][3:])]
+        t.ok(min(spans) > 0.0299, f"{text}: never more than 3 packets in 30 ms", min(spans))
+
+
+def test_pause(t):
+    """A pause of 30 s without loss: no collapse, and no burst.
+
+    After an idle period a sender has at least the initial rate (RFC 5348, 4.4).
+    With segments of 1460 bytes that is all that a call needs; CCID 248 counts
+    four of its own small packets a round trip and doubles from there.
+    """
+    for ccid, least in ((4, 48), (248, 35), (249, 48), (250, 48)):
+        report, arrivals = load(f"-s 172 -r 50 -t 65 -p 20,30 {ccid} 1")
+        times = arrivals[0]
+        n, length = max(enumerate(gaps(times)), key=lambda x: x[1])
+        after = [x for x in times[n + 1 :] if x < times[n + 1] + 1]
+        t.ok(29 < length < 31, f"CCID {ccid}: there was a pause", length)
+        t.ok(len(after) >= least, f"CCID {ccid}: the first second has {len(after)} of 50 packets", report)
+        t.ok(min(gaps(after)) > 0.009, f"CCID {ccid}: no burst after silence", min(gaps(after)))
+
+
+def feedback(line):
+    """(time, fields) of a tfrc_feedback event."""
+    when = float(re.search(r" (\d+\.\d+): tfrc_feedback", line)[1])
+    return when, {k: int(v) for k, v in re.findall(r"(\w+)=(\d+)", line) if k != "sk"}
+
+
+def test_sudden_loss(t, net):
+    """50 s at 100/s, then a fifth of the packets is lost: the sender keeps to X within two round trips."""
+
+    def trace(on):
+        with open(f"{TRACE}/events/dccp_tfrc/tfrc_feedback/enable", "w", encoding="ascii") as f:
+            f.write(str(on))
+
+    with open(f"{TRACE}/trace_clock", "w", encoding="ascii") as f:
+        f.write("mono")
+    for ccid in (248, 4):
+        net.fresh("netem limit 10000")
+        trace(1)
+        _, arrivals = load(f"-s 200 -r 100 -t 70 {ccid} 1", 50, lambda: net.qdisc("netem loss 20% limit 10000", "change"))
+        trace(0)
+        with open(f"{TRACE}/trace", encoding="ascii") as f:
+            events = [feedback(line) for line in f if "tfrc_feedback" in line]
+        with open(f"{TRACE}/trace", "w", encoding="ascii"):
+            pass
+        loss = next(when for when, e in events if e["pinv"] != 0xFFFFFFFF)
+        start = loss + 2 * RTT
+        for length in (2, 10):
+            end = start + length
+            # what X allowed: each rate holds until the next feedback; half a round trip to the receiver
+            steps = [(when, e["x_inst"] / 64) for when, e in events]
+            allowed = 0
+            for (when, x), (until, _) in zip(steps, [*steps[1:], (end, 0)]):
+                allowed += x * max(0, min(until, end) - max(when, start))
+            sent = sum(start < x - RTT / 2 < end for x in arrivals[0]) * 200 / 0.8
+            t.ok(
+                sent < 1.15 * allowed + 800,
+                f"CCID {ccid}, {length} s from two round trips after the first feedback of a loss: {sent:.0f} bytes sent, {allowed:.0f} allowed",
+            )
+        before = sum(loss - 2 < x < loss for x in arrivals[0]) / 2
+        after = sum(start + 4 < x < start + 10 for x in arrivals[0]) / 6
+        t.ok(after < (0.4 if ccid == 248 else 0.7) * before, f"CCID {ccid}: from {before:.0f} to {after:.1f} packets/s")
+
+
+def test_ecn(t, net):
+    """A CE mark is a loss, without a packet being lost."""
+    net.fresh("netem loss 5% ecn limit 10000")
+    for ccid in (4, 248, 249, 250):
+        report, _ = load(f"-s 200 -r 100 -t 40 {ccid} 2")
+        f = report["flows"][0]
+        share = f["rx_marked"] / f["rx_packets"]
+        t.ok(f["rx_lost"] == 0 and 0.03 < share < 0.07, f"CCID {ccid}: {share:.1%} marked, none lost", f)
+        t.ok(f["rx_events"] > 5 and f["p"] > 0, f"CCID {ccid}: marks are loss events", f)
+    net.fresh("netem limit 10000")
+
+
+def number(s, option):
+    return struct.unpack("=I", s.getsockopt(dccp.SOL_DCCP, option, 4))[0]
+
+
+def refused(s, option, data):
+    try:
+        s.setsockopt(dccp.SOL_DCCP, option, data)
+    except OSError:
+        return True
+    return False
+
+
+def test_options(t):
+    """Socket options: defaults, ranges, and what a wrong one leaves behind."""
+    for ccid, segment, header, interval in ((4, 1460, 36, 10000), (248, 0, 0, 0), (249, 1460, 0, 0), (250, 1460, 0, 0)):
+        with dccp.connection(socket.AF_INET, {"ccid": [ccid]}, {"ccid": [ccid]}) as (client, server):
+            client.send(bytes(100))
+            server.recv(2000)
+            time.sleep(1)  # the client is established with the first feedback
+            for s, option, default, good, bad in (
+                (client, 193, segment, (32, 1000, 65535), (0, 31, 65536, 0xFFFFFFFF)),
+                (client, 194, header, (0, 40, 255), (256, 0xFFFFFFFF)),
+                (client, 195, interval, (0, 20000, 1000000), (1000001, 0xFFFFFFFF)),
+                (server, 129, segment, (32, 1000, 65535), (0, 31, 65536, 0xFFFFFFFF)),
+                (server, 130, header, (0, 40, 255), (256, 0xFFFFFFFF)),
+                (server, 131, 0 if ccid == 4 else 1, (0, 1), (2, 0xFFFFFFFF)),
+                (server, 132, 0, (0, 1, 2) if ccid == 250 else (0,), (3, 0xFFFFFFFF) if ccid == 250 else (1, 2)),
+            ):
+                t.ok(number(s, option) == default, f"CCID {ccid}: option {option} is {default}", number(s, option))
+                for value in good:
+                    s.setsockopt(dccp.SOL_DCCP, option, struct.pack("=I", value))
+                    t.ok(number(s, option) == value, f"CCID {ccid}: option {option} takes {value}", number(s, option))
+                for value in bad:
+                    t.ok(
+                        refused(s, option, struct.pack("=I", value)) and number(s, option) == good[-1],
+                        f"CCID {ccid}: option {option} refuses {value}",
+                    )
+                t.ok(refused(s, option, bytes(5)), f"CCID {ccid}: option {option} refuses five bytes")
+            tx = client.getsockopt(dccp.SOL_DCCP, 192, 200)
+            rx = server.getsockopt(dccp.SOL_DCCP, 128, 200)
+            t.ok(struct.unpack_from("=I", tx, 36)[0] == len(tx) > 40, f"CCID {ccid}: the extended TX_INFO says its size", len(tx))
+            t.ok(struct.unpack_from("=I", rx, 12)[0] == len(rx) > 12, f"CCID {ccid}: the extended RX_INFO says its size", len(rx))
+            t.ok(len(client.getsockopt(dccp.SOL_DCCP, 192, 40)) == 40, f"CCID {ccid}: TX_INFO of CCID-3's size")
+            t.ok(len(server.getsockopt(dccp.SOL_DCCP, 128, 12)) == 12, f"CCID {ccid}: RX_INFO of CCID-3's size")
+            out = run("ss -dine", ns="a").stdout
+            t.ok(re.search(r"rtt:2[4-9]\d", out) and "rto:" in out, f"CCID {ccid}: ss shows RTT and RTO", out)
+
+
+def main():
+    t = Tap()
+    dccp.load()
+    run("modprobe dccp_tfrc")
+    net = Net(delay=120)
+    net.fresh("netem limit 10000")
+    test_pacing(t)
+    test_pause(t)
+    test_sudden_loss(t, net)
+    test_ecn(t, net)
+    test_options(t)
+    net.close()
+    t.done()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * dccpload - DCCP flows between two network namespaces, in one process
+ *
+ * dccpload [OPTION...] CCID FLOWS, see usage(). Every flow has its own
+ * connection from the namespace "a" to "b" of tests/selftests/lib.py, sends
+ * packets of one size at a fixed rate and never waits: what the socket does not
+ * take is counted. What the receivers saw comes out as one JSON object.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <linux/dccp.h>
+#include <linux/types.h>
+#include <math.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../../ccid/include/uapi/linux/dccp_tfrc.h"
+
+#define SOL_DCCP	269
+#define NSEC		1000000000LL
+#define MAX_FLOWS	2000
+#define MAX_OPTIONS	8
+
+struct tx_info {		/* struct tfrc_tx_info of <linux/tfrc.h> */
+	__u64 x, x_recv;
+	__u32 x_calc, rtt, p, rto, ipi, pad;
+};
+
+static struct {
+	int ccid, flows, size, small, port;
+	double rate, seconds, warm, pause, silence;
+	bool arrivals, stock;
+	int n_options;
+	struct {
+		int name;
+		__u32 value;
+	} option[MAX_OPTIONS];
+} cfg = { .size = 200, .rate = 100, .seconds = 10, .port = 6000 };
+
+static struct flow {
+	int tx, rx;
+	__s64 next;
+	__u64 offered, sent, refused;
+	__u64 packets, bytes;	/* received after the warm-up */
+	__u64 all;			/* received */
+	__s64 last;
+	__u64 n_gap, off;		/* gaps; those off the mean by 0.5 ms */
+} flow[MAX_FLOWS];
+
+static void die(const char *what)
+{
+	fprintf(stderr, "dccpload: %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static __s64 now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * NSEC + ts.tv_nsec;
+}
+
+static void enter(const char *ns)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/run/netns/%s", ns);
+	fd = open(path, O_RDONLY);
+	if (fd < 0 || setns(fd, CLONE_NEWNET))
+		die(path);
+	close(fd);
+}
+
+static int dccp_socket(void)
+{
+	__u32 service = htonl(42);
+	__u8 ccid = cfg.ccid;
+	int fd = socket(AF_INET, SOCK_DCCP, IPPROTO_DCCP);
+
+	if (fd < 0)
+		die("socket");
+	if (setsockopt(fd, SOL_DCCP, DCCP_SOCKOPT_SERVICE, &service, 4) ||
+	    setsockopt(fd, SOL_DCCP, DCCP_SOCKOPT_CCID, &ccid, 1))
+		die("setsockopt");
+	return fd;
+}
+
+static void set_options(struct flow *f)
+{
+	int i;
+
+	for (i = 0; i < cfg.n_options; i++) {
+		int name = cfg.option[i].name;
+
+		if (setsockopt(name < 192 ? f->rx : f->tx, SOL_DCCP, name,
+			       &cfg.option[i].value, 4))
+			die("setsockopt of the CCID");
+	}
+}
+
+static void open_flows(void)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET };
+	int one = 1, listener, i;
+
+	addr.sin_port = htons(cfg.port);
+	inet_pton(AF_INET, "10.0.2.1", &addr.sin_addr);
+	enter("b");
+	listener = dccp_socket();
+	setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(listener, (void *)&addr, sizeof(addr)) ||
+	    listen(listener, 64))
+		die("listen");
+	enter("a");
+	for (i = 0; i < cfg.flows; i++) {
+		struct flow *f = &flow[i];
+
+		f->tx = dccp_socket();
+		if (connect(f->tx, (void *)&addr, sizeof(addr)))
+			die("connect");
+		f->rx = accept(listener, NULL, NULL);
+		if (f->rx < 0)
+			die("accept");
+		fcntl(f->tx, F_SETFL, O_NONBLOCK);
+		fcntl(f->rx, F_SETFL, O_NONBLOCK);
+		set_options(f);
+	}
+	close(listener);
+}
+
+static void offer(struct flow *f, __s64 t, __s64 begin)
+{
+	static const char data[65536];
+	double at = (double)(t - begin) / NSEC;
+	int size = cfg.size;
+
+	/* Two sizes take turns each second. */
+	if (cfg.small && (int)at % 2)
+		size = cfg.small;
+	if (cfg.silence > 0 && at >= cfg.pause && at < cfg.pause + cfg.silence)
+		return;
+	f->offered++;
+	if (send(f->tx, data, size, 0) < 0) {
+		if (errno != EAGAIN)
+			die("send");
+		f->refused++;
+	} else {
+		f->sent++;
+	}
+}
+
+static void collect(struct flow *f, __s64 t, __s64 warm)
+{
+	char data[65536];
+	double gap;
+	ssize_t n;
+
+	while ((n = recv(f->rx, data, sizeof(data), 0)) >= 0) {
+		f->all++;
+		if (cfg.arrivals)
+			printf("%td %lld %zd\n", f - flow, t, n);
+		if (t < warm)
+			continue;
+		f->packets++;
+		f->bytes += n;
+		if (f->last) {
+			gap = (double)(t - f->last) / NSEC;
+			f->n_gap++;
+			f->off += fabs(gap - 1 / cfg.rate) > 0.0005;
+		}
+		f->last = t;
+	}
+	if (errno != EAGAIN && errno != ENOTCONN)
+		die("recv");
+}
+
+static void loop(void)
+{
+	static struct pollfd fds[MAX_FLOWS];
+	__s64 begin = now() + NSEC / 10, end, warm, step = 0, t;
+	int i;
+
+	end = begin + cfg.seconds * NSEC;
+	warm = begin + cfg.warm * NSEC;
+	if (cfg.rate > 0)
+		step = NSEC / cfg.rate;
+	for (i = 0; i < cfg.flows; i++) {
+		fds[i].fd = flow[i].rx;
+		fds[i].events = POLLIN;
+		/* not all at once */
+		flow[i].next = begin + step * i / cfg.flows;
+	}
+	for (t = now(); t < end; t = now()) {
+		__s64 next = end;
+		struct timespec ts;
+
+		for (i = 0; i < cfg.flows; i++) {
+			if (flow[i].next <= t) {
+				offer(&flow[i], t, begin);
+				flow[i].next += step;
+			}
+			if (flow[i].next < next)
+				next = flow[i].next;
+		}
+		t = now();
+		next = next > t ? next - t : 0;
+		ts.tv_sec = next / NSEC;
+		ts.tv_nsec = next % NSEC;
+		if (ppoll(fds, cfg.flows, &ts, NULL) < 0)
+			die("poll");
+		t = now();
+		for (i = 0; i < cfg.flows; i++)
+			if (fds[i].revents)
+				collect(&flow[i], t, warm);
+	}
+}
+
+static void report(void)
+{
+	double seconds = cfg.seconds - cfg.warm;
+	int i;
+
+	printf("{\"ccid\": %d, \"seconds\": %g, \"flows\": [", cfg.ccid, seconds);
+	for (i = 0; i < cfg.flows; i++) {
+		struct flow *f = &flow[i];
+		struct tx_info tx = { 0 };
+		struct tfrc_rx_info_ext rx = { 0 };
+		socklen_t len = sizeof(tx);
+
+		getsockopt(f->tx, SOL_DCCP, DCCP_SOCKOPT_CCID_TX_INFO, &tx, &len);
+		len = sizeof(rx);
+		getsockopt(f->rx, SOL_DCCP, DCCP_SOCKOPT_CCID_RX_INFO, &rx, &len);
+		printf("%s{\"offered\": %llu, \"sent\": %llu, \"refused\": %llu, ",
+		       i ? ",\n" : "", f->offered, f->sent, f->refused);
+		printf("\"all\": %llu, \"packets\": %llu, \"bytes\": %llu, ",
+		       f->all, f->packets, f->bytes);
+		printf("\"gaps\": %llu, \"off\": %llu, \"x\": %g, \"rtt\": %u, ",
+		       f->n_gap, f->off, tx.x / 64.0, tx.rtt);
+		printf("\"p\": %u, \"x_calc\": %u, \"rx_packets\": %llu, ",
+		       tx.p, tx.x_calc, rx.packets);
+		printf("\"rx_lost\": %llu, \"rx_events\": %llu, \"rx_marked\": %llu, ",
+		       rx.lost, rx.events, rx.marked);
+		printf("\"mean_interval\": %g, \"rx_rtt\": %u}",
+		       rx.mean_interval / 256.0, rx.rtt);
+	}
+	printf("]}\n");
+}
+
+static void __attribute__((noreturn)) usage(int status)
+{
+	fputs("usage: dccpload [OPTION...] CCID FLOWS\n"
+	      "  -s BYTES    payload (200)\n"
+	      "  -S BYTES    payload in every other second\n"
+	      "  -r RATE     packets per second and flow (100)\n"
+	      "  -t SECONDS  how long (10)\n"
+	      "  -w SECONDS  of that, before receivers count (0)\n"
+	      "  -p AT,LONG  say nothing for LONG seconds from AT on\n"
+	      "  -o NR=VALUE socket option of the CCID\n"
+	      "  -P PORT     (6000)\n"
+	      "  -a          print each arrival: flow, ns, bytes\n",
+	      status ? stderr : stdout);
+	exit(status);
+}
+
+int main(int argc, char **argv)
+{
+	struct rlimit files = { 8192, 8192 };
+	int c;
+
+	while ((c = getopt(argc, argv, "s:S:r:t:w:p:o:P:ah")) != -1) {
+		switch (c) {
+		case 's':
+			cfg.size = atoi(optarg);
+			break;
+		case 'S':
+			cfg.small = atoi(optarg);
+			break;
+		case 'r':
+			cfg.rate = atof(optarg);
+			break;
+		case 't':
+			cfg.seconds = atof(optarg);
+			break;
+		case 'w':
+			cfg.warm = atof(optarg);
+			break;
+		case 'P':
+			cfg.port = atoi(optarg);
+			break;
+		case 'a':
+			cfg.arrivals = true;
+			break;
+		case 'p':
+			if (sscanf(optarg, "%lf,%lf", &cfg.pause, &cfg.silence) != 2)
+				usage(2);
+			break;
+		case 'o':
+			if (cfg.n_options == MAX_OPTIONS ||
+			    sscanf(optarg, "%d=%u", &cfg.option[cfg.n_options].name,
+				   &cfg.option[cfg.n_options].value) != 2)
+				usage(2);
+			cfg.n_options++;
+			break;
+		case 'h':
+			usage(0);
+		default:
+			usage(2);
+		}
+	}
+	if (argc - optind != 2)
+		usage(2);
+	cfg.ccid = atoi(argv[optind]);
+	cfg.flows = atoi(argv[optind + 1]);
+	if (cfg.flows < 1 || cfg.flows > MAX_FLOWS || cfg.rate <= 0)
+		usage(2);
+	setrlimit(RLIMIT_NOFILE, &files);
+	open_flows();
+	loop();
+	report();
+	return 0;
+}
