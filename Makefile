@@ -20,7 +20,7 @@ help:
 	@echo "make demo        the demonstration in a VM; results in build/demo/"
 	@echo "make check       all tests; SUITES='NAME...' for some of them"
 	@echo "make vm          a shell in the VM, with the modules loaded"
-	@echo "make install     modules for KDIR, the tc plugin, its man page"
+	@echo "make install     modules for KDIR, the tc plugin, voipcall, man pages"
 	@echo "make clean       removes what was built, keeps what was downloaded"
 
 deps-%:
@@ -44,6 +44,7 @@ tc: deps-build
 
 tools: deps-build
 	@$(MAKE) -s -C tests/traffic
+	@$(MAKE) -s -C tools/voipcall
 
 # What the VM gets: all of the above, for its own kernel.
 vm-files: deps-test tc tools
@@ -68,6 +69,7 @@ install: all
 		INSTALL_MOD_DIR=updates modules_install
 	depmod $(RELEASE)
 	$(MAKE) -C tc install
+	$(MAKE) -C tools/voipcall install
 
 clean:
 	find build -mindepth 1 -maxdepth 1 ! -name kernels ! -name cache \

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The messages between two voipcalls, in APP packets of RTCP.
+ */
+#include <string.h>
+#include "voipcall.h"
+
+#define OFFER_VERSION	1
+
+#define OFFER_ONE_WAY	0x01
+#define OFFER_SILENCE	0x02
+#define OFFER_ECN	0x04
+
+/* Version, codec, ptime, flags; DSCP, 0, first number; seed; name of the codec. */
+size_t offer_pack(__u8 *buf, const struct offer *o)
+{
+	buf[0] = OFFER_VERSION;
+	buf[1] = codec_number(o->codec);
+	buf[2] = o->ptime;
+	buf[3] = (o->one_way ? OFFER_ONE_WAY : 0) | (o->silence ? OFFER_SILENCE : 0) |
+		 (o->ecn ? OFFER_ECN : 0);
+	buf[4] = o->dscp;
+	buf[5] = 0;
+	put16(buf + 6, o->seq);
+	put64(buf + 8, o->seed);
+	strncpy((char *)buf + 16, o->codec->name, 4);
+	return OFFER_LEN;
+}
+
+bool offer_parse(struct offer *o, const __u8 *buf, size_t len)
+{
+	if (len < OFFER_LEN || buf[0] != OFFER_VERSION || buf[1] >= codec_count)
+		return false;
+	*o = (struct offer) {
+		.codec = &codecs[buf[1]],
+		.ptime = buf[2],
+		.one_way = buf[3] & OFFER_ONE_WAY,
+		.silence = buf[3] & OFFER_SILENCE,
+		.ecn = buf[3] & OFFER_ECN,
+		.dscp = buf[4] & 63,
+		.seq = get16(buf + 6),
+		.seed = get64(buf + 8),
+	};
+	return (o->ptime == PTIME_MAX || o->ptime == o->codec->ptime_min) &&
+	       !strncmp((const char *)buf + 16, o->codec->name, 4);
+}
+
+/* Frames not sent, number of figures, the figures as IEEE 754 doubles. */
+size_t end_pack(__u8 *buf, __u32 not_sent, const double *metrics)
+{
+	put32(buf, not_sent);
+	put32(buf + 4, metrics ? METRICS : 0);
+	for (int i = 0; metrics && i < METRICS; i++) {
+		__u64 bits;
+
+		memcpy(&bits, &metrics[i], sizeof(bits));
+		put64(buf + END_LEN + 8 * i, bits);
+	}
+	return END_LEN + (metrics ? 8 * METRICS : 0);
+}
+
+bool end_parse(const __u8 *buf, size_t len, __u32 *not_sent, double *metrics, bool *has_metrics)
+{
+	if (len < END_LEN)
+		return false;
+	*not_sent = get32(buf);
+	*has_metrics = get32(buf + 4) >= METRICS && len >= MESSAGE_MAX;
+	for (int i = 0; *has_metrics && i < METRICS; i++) {
+		__u64 bits = get64(buf + END_LEN + 8 * i);
+
+		memcpy(&metrics[i], &bits, sizeof(bits));
+	}
+	return true;
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Counting packets as they come, and the playout buffer; see quality.h.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "quality.h"
+
+#define NSEC_PER_MSEC	1000000LL
+
+#define GAIN		(1 / 32.0)
+#define START_DEVIATION	(10 * NSEC_PER_MSEC)
+
+/* At the start of a payload: marks it as ours, then CLOCK_REALTIME in ns. */
+#define STAMP_MAGIC	0x566f4950U
+
+void stamp_put(__u8 *payload, __s64 realtime)
+{
+	put32(payload, STAMP_MAGIC);
+	put64(payload + 4, realtime);
+}
+
+bool stamp_get(const struct rtp_packet *p, __s64 *realtime)
+{
+	if (p->len < STAMP_LEN || get32(p->payload) != STAMP_MAGIC)
+		return false;
+	*realtime = get64(p->payload + 4);
+	return true;
+}
+
+static void playout_adapt(struct playout *p, double delay)
+{
+	if (!p->started) {
+		p->mean = delay;
+		p->deviation = START_DEVIATION;
+		return;
+	}
+	p->mean += GAIN * (delay - p->mean);
+	p->deviation += GAIN * (fabs(delay - p->mean) - p->deviation);
+}
+
+/* A packet comes, @spurt: as the first of a talk spurt. Is it too late to be played? */
+bool playout_late(struct playout *p, __s64 delay, bool spurt, unsigned int ptime)
+{
+	bool fixed = p->fixed_ms >= 0;
+
+	playout_adapt(p, delay);
+	if (fixed && (!p->started || spurt)) {
+		p->point = delay + p->fixed_ms * NSEC_PER_MSEC;
+	} else if (!fixed && (!p->started || spurt ||
+			      (p->packets - p->set_at) * ptime >= 1000)) {
+		p->point = p->mean + fmax(4 * p->deviation, 0.5 * ptime * NSEC_PER_MSEC);
+		p->set_at = p->packets;
+	}
+	p->started = true;
+	p->packets++;
+	p->sum += p->point;
+	return delay > p->point;
+}
+
+void receiver_init(struct receiver *r, const struct codec *c, unsigned int ptime,
+		   double playout_ms)
+{
+	free(r->arrival);
+	*r = (struct receiver) {
+		.codec = c,
+		.ptime = ptime,
+		.playout.fixed_ms = playout_ms,
+		.round_trip = -1,
+		.round_trip_min = -1,
+	};
+}
+
+/* The source has begun anew, or another one has taken its place. */
+static void receiver_restart(struct receiver *r)
+{
+	struct receiver fresh = {
+		.codec = r->codec,
+		.ptime = r->ptime,
+		.ours = r->ours,
+		.has_ssrc = r->has_ssrc,
+		.ssrc = r->ssrc,
+		.seq = r->seq,
+		.playout.fixed_ms = r->playout.fixed_ms,
+		.arrival = r->arrival,
+		.room = r->room,
+		.round_trip = r->round_trip,
+		.round_trip_min = r->round_trip_min,
+	};
+
+	*r = fresh;
+}
+
+static struct arrival *receiver_slot(struct receiver *r)
+{
+	if (r->packets == r->room) {
+		size_t room = r->room ? 2 * r->room : 1024;
+		struct arrival *bigger = reallocarray(r->arrival, room, sizeof(*bigger));
+
+		if (!bigger)
+			return NULL;
+		r->arrival = bigger;
+		r->room = room;
+	}
+	return &r->arrival[r->packets];
+}
+
+static unsigned int receiver_clock(const struct receiver *r)
+{
+	return r->codec ? r->codec->clock : 8000;
+}
+
+/* From the sender's stamp, or else from RTP time, relative to the first packet. */
+static __s64 receiver_delay(struct receiver *r, const struct rtp_packet *p, __s64 arrived)
+{
+	__s64 stamp;
+
+	if (!r->packets)
+		r->first = arrived;
+	else
+		r->media += (__s32)(p->timestamp - r->jitter.timestamp);
+	if (stamp_get(p, &stamp))
+		return arrived - stamp;
+	r->unstamped++;
+	return arrived - r->first - r->media * 1000000000 / receiver_clock(r);
+}
+
+static void receiver_count_mode(struct receiver *r, size_t payload)
+{
+	int mode = r->codec ? codec_mode_of(r->codec, payload, r->ptime) : -1;
+
+	if (mode >= 0)
+		r->mode[mode]++;
+	else
+		r->odd++;
+}
+
+/**
+ * receiver_add - an RTP packet has come
+ * @r:		receiver
+ * @p:		the packet
+ * @arrived:	when, CLOCK_REALTIME, ns
+ * @ce:		with Congestion Experienced
+ *
+ * Return: false if memory is short.
+ */
+bool receiver_add(struct receiver *r, const struct rtp_packet *p, __s64 arrived, bool ce)
+{
+	enum rtp_verdict verdict;
+	struct arrival *a;
+	__u32 seq, top;
+
+	if (r->has_ssrc && p->ssrc != r->ssrc)
+		return true;
+	r->has_ssrc = true;
+	r->ssrc = p->ssrc;
+
+	top = r->seq.max;
+	verdict = rtp_seq_add(&r->seq, p->seq, &seq);
+	if (verdict == RTP_BAD)
+		return true;
+	if (verdict == RTP_DUPLICATE) {
+		r->duplicates++;
+		return true;
+	}
+	if (verdict == RTP_NEW && r->packets && seq - top >= 0x8000)
+		receiver_restart(r);
+
+	a = receiver_slot(r);
+	if (!a)
+		return false;
+	a->delay = receiver_delay(r, p, arrived);
+	a->seq = seq;
+	a->timestamp = p->timestamp;
+	a->marker = p->marker;
+	a->late = playout_late(&r->playout, a->delay, p->marker, r->ptime);
+
+	rtp_jitter_add(&r->jitter, arrived, p->timestamp, receiver_clock(r));
+	if (r->jitter.jitter > r->jitter_max)
+		r->jitter_max = r->jitter.jitter;
+	receiver_count_mode(r, p->len);
+	r->packets++;
+	r->bytes += RTP_HEADER + p->len;
+	r->reordered += verdict == RTP_REORDERED;
+	r->late += a->late;
+	r->ce += ce;
+	return true;
+}
+
+void receiver_round_trip(struct receiver *r, double ms)
+{
+	if (ms < 0)
+		return;
+	r->round_trip = ms;
+	if (r->round_trip_min < 0 || ms < r->round_trip_min)
+		r->round_trip_min = ms;
+}
+
+/* RFC 3550 A.3, all but the last SR's time. */
+void receiver_block(struct receiver *r, struct rtcp_block *b)
+{
+	__u64 expected = r->seq.started ? r->seq.max - r->seq.base + 1 : 0;
+	__u64 received = r->packets + r->duplicates;
+	__s64 interval = expected - r->expected_prior;
+	__s64 lost = interval - (__s64)(received - r->received_prior);
+
+	r->expected_prior = expected;
+	r->received_prior = received;
+	*b = (struct rtcp_block) {
+		.ssrc = r->ssrc,
+		.fraction = interval > 0 && lost > 0 ? (lost << 8) / interval : 0,
+		.lost = (__s32)(expected - received),
+		.max = r->seq.max - 0x10000,
+		.jitter = (__u32)(r->jitter.jitter * receiver_clock(r) / 1e9),
+	};
+	if (interval > 0 && lost >= interval)
+		b->fraction = 255;
+}
