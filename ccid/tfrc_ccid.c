@@ -134,6 +134,7 @@ struct tfrc_timer {
  * @timer: for the next packet, and for missing feedback
  * @t_due: when the packet that waits may be sent
  * @waiting: one does
+ * @queued: there was another packet behind the last one
  * @seen: options of the packet at hand, a bit each
  * @x_recv: Receive Rate option
  * @pinv: Loss Event Rate option, packets
@@ -152,6 +153,7 @@ struct tfrc_hc_tx {
 	struct tfrc_timer	*timer;
 	u64			t_due;
 	bool			waiting;
+	bool			queued;
 	u8			seen;
 	u32			x_recv;
 	u32			pinv;
@@ -313,8 +315,9 @@ static int tfrc_hc_tx_send(struct sock *sk, struct sk_buff *skb)
 		arm(hc);
 		return CCID_PACKET_WILL_DEQUEUE_LATER;
 	}
-	tfrc_tx_send(&hc->tx, skb->len, hc->waiting, now);
+	tfrc_tx_send(&hc->tx, skb->len, hc->waiting || hc->queued, now);
 	hc->waiting = false;
+	hc->queued = skb_queue_len(&sk->sk_write_queue) > 1;
 	arm(hc);
 	DCCP_SKB_CB(skb)->dccpd_ccval = hc->tx.wc & 15;
 	/* Each time: the application's IP_TOS overwrites it. */

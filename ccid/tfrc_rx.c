@@ -37,9 +37,15 @@ static u32 rx_rtt(const struct tfrc_rx *rx)
 	return rx->rtt ?: TFRC_RTT_FALLBACK;
 }
 
+/* Is a window counter at most so far above that of the current event? */
+static bool within(const struct tfrc_rx *rx, u32 wc, s32 quarters)
+{
+	return (s32)(wc - rx->wc_event) <= quarters;
+}
+
 static bool in_lip(const struct tfrc_rx *rx)
 {
-	return rx->history.n && rx->last.wc - rx->wc_event <= TFRC_LIP;
+	return rx->history.n && within(rx, rx->last.wc, TFRC_LIP);
 }
 
 /**
@@ -54,7 +60,7 @@ u32 tfrc_rx_interval(const struct tfrc_rx *rx, u32 i)
 	if (i)
 		return rx->history.i[i].length;
 	return rx->method->length(&rx->meter, &rx->par,
-				  rx->wc_high - rx->wc_event <= TFRC_SHORT);
+				  within(rx, rx->wc_high, TFRC_SHORT));
 }
 
 /*
@@ -120,7 +126,7 @@ static void close_interval(struct tfrc_rx *rx, u64 now)
 		return;
 	}
 	i->length = rx->method->length(&rx->meter, &rx->par,
-				       rx->last.wc - rx->wc_event <= TFRC_SHORT);
+				       within(rx, rx->last.wc, TFRC_SHORT));
 	i->packets = rx->meter.packets;
 	i->drops = rx->meter.drops;
 }
@@ -373,8 +379,7 @@ void tfrc_rx_report(struct tfrc_rx *rx, enum tfrc_feedback why, u64 now)
 	rx->history.i[0].length = tfrc_rx_interval(rx, 0);
 	rx->history.i[0].packets = rx->meter.packets;
 	rx->history.i[0].drops = rx->meter.drops;
-	skip = rx->method->skip_short &&
-	       rx->wc_high - rx->wc_event <= TFRC_SHORT;
+	skip = rx->method->skip_short && within(rx, rx->wc_high, TFRC_SHORT);
 	rx->pinv = tfrc_history_pinv(&rx->history, skip, rx->par.discount);
 }
 

@@ -183,7 +183,7 @@ static void update_wc(struct tfrc_tx *tx, u64 now)
  * tfrc_tx_send() - a packet is sent now
  * @tx: sender
  * @size: payload, bytes. An empty datagram costs as much as its headers
- * @waited: the timer has sent it
+ * @waited: it was in the queue before it was due
  * @now: time
  */
 void tfrc_tx_send(struct tfrc_tx *tx, u32 size, bool waited, u64 now)

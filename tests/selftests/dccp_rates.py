@@ -12,6 +12,7 @@ in the equation, so above that they are no yardstick and are only reported.
 """
 
 import json
+import subprocess
 
 import dccp
 from lib import Net, Tap, run
@@ -21,10 +22,16 @@ HIGHEST = {4: 0.2, 248: 0.1}
 FLOWS, WARM = 8, 10
 
 
-def flows(ccid, size, rate, seconds, warm=0, count=FLOWS, options=""):
-    """Run dccpload; its report, which has one entry a flow."""
-    out = run(f"dccpload -s {size} -r {rate} -t {seconds} -w {warm} {options} {ccid} {count}").stdout
-    return json.loads(out[out.index("{"):])
+def flows(net, spec, ccid, size, rate, seconds, warm=0, count=FLOWS, options=""):
+    """Run dccpload; its report, which has one entry a flow. The losses begin when all are connected."""
+    net.fresh("netem limit 100000")
+    cmd = f"dccpload -g -s {size} -r {rate} -t {seconds} -w {warm} {options} {ccid} {count}".split()
+    with subprocess.Popen(cmd, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as p:
+        if p.stdout.readline() != "ready\n":
+            raise RuntimeError(f"{' '.join(cmd)}: no connections")
+        net.fresh(spec)
+        out, _ = p.communicate("\n")
+    return json.loads(out)
 
 
 def sending_rate(report, p, size):
@@ -48,8 +55,8 @@ def main(size, rate, table):
     net = Net(delay=120)
     for ccid, column in table.items():
         for p, paper in zip(DROP_RATES, column, strict=True):
-            net.fresh(f"netem loss {100 * p}% limit 100000")
-            ours = sending_rate(flows(ccid, size, rate, seconds(ccid, p), WARM), p, size)
+            report = flows(net, f"netem loss {100 * p}% limit 100000", ccid, size, rate, seconds(ccid, p), WARM)
+            ours = sending_rate(report, p, size)
             text = f"CCID {ccid}, {size} bytes, p = {p}: {ours:.2f} kb/s, paper {paper}, ratio {ours / paper:.2f}"
             if p <= HIGHEST[ccid]:
                 t.ok(0.8 <= ours / paper <= 1.2, text)

@@ -43,7 +43,7 @@ struct tx_info {		/* struct tfrc_tx_info of <linux/tfrc.h> */
 static struct {
 	int ccid, flows, size, small, port;
 	double rate, seconds, warm, pause, silence;
-	bool arrivals, stock;
+	bool arrivals, gate;
 	int n_options;
 	struct {
 		int name;
@@ -273,7 +273,8 @@ static void __attribute__((noreturn)) usage(int status)
 	      "  -p AT,LONG  say nothing for LONG seconds from AT on\n"
 	      "  -o NR=VALUE socket option of the CCID\n"
 	      "  -P PORT     (6000)\n"
-	      "  -a          print each arrival: flow, ns, bytes\n",
+	      "  -a          print each arrival: flow, ns, bytes\n"
+	      "  -g          say \"ready\" when connected, and wait for a line\n",
 	      status ? stderr : stdout);
 	exit(status);
 }
@@ -283,7 +284,7 @@ int main(int argc, char **argv)
 	struct rlimit files = { 8192, 8192 };
 	int c;
 
-	while ((c = getopt(argc, argv, "s:S:r:t:w:p:o:P:ah")) != -1) {
+	while ((c = getopt(argc, argv, "s:S:r:t:w:p:o:P:agh")) != -1) {
 		switch (c) {
 		case 's':
 			cfg.size = atoi(optarg);
@@ -305,6 +306,9 @@ int main(int argc, char **argv)
 			break;
 		case 'a':
 			cfg.arrivals = true;
+			break;
+		case 'g':
+			cfg.gate = true;
 			break;
 		case 'p':
 			if (sscanf(optarg, "%lf,%lf", &cfg.pause, &cfg.silence) != 2)
@@ -331,6 +335,11 @@ int main(int argc, char **argv)
 		usage(2);
 	setrlimit(RLIMIT_NOFILE, &files);
 	open_flows();
+	if (cfg.gate) {
+		puts("ready");
+		fflush(stdout);
+		getchar();
+	}
 	loop();
 	report();
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What kernel/abe_*.h need of <linux/kernel.h>, for user space. */
+/* What the modules need of <linux/kernel.h>, for user space. */
 #ifndef _SHIM_LINUX_KERNEL_H
 #define _SHIM_LINUX_KERNEL_H
 
@@ -44,5 +44,7 @@
 		type shim_a = (x), shim_b = (y);			\
 		shim_a > shim_b ? shim_a : shim_b;			\
 	})
+
+#define clamp_t(type, v, lo, hi) min_t(type, max_t(type, v, lo), hi)
 
 #endif

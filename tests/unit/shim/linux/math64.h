@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What kernel/abe_*.h need of <linux/math64.h>, for user space. */
+/* What the modules need of <linux/math64.h>, for user space. */
 #ifndef _SHIM_LINUX_MATH64_H
 #define _SHIM_LINUX_MATH64_H
 
@@ -30,6 +30,16 @@ static inline u64 div64_u64(u64 a, u64 b)
 static inline u64 div_u64(u64 a, u32 b)
 {
 	return a / b;
+}
+
+/* The product is exact. As on x86, a quotient of more than 64 bits is fatal. */
+static inline u64 mul_u64_u32_div(u64 a, u32 mul, u32 div)
+{
+	unsigned __int128 quotient = (unsigned __int128)a * mul / div;
+
+	if (quotient >> 64)
+		__builtin_trap();
+	return quotient;
 }
 
 #endif

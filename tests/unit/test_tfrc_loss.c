@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The average loss interval of ccid/tfrc_loss.c (RFC 5348, 5.4 and 5.5) and
+ * the loss methods' lengths, each by itself.
+ */
+#include "test_tfrc.h"
+
+static u64 seed = 21;
+
+/* A history as lists of what RFC 5348 has; lengths are packets in Q24.8. */
+static void both_push(struct tfrc_history *h, struct ref_history *r, u32 length,
+		      bool discount)
+{
+	h->i[0].length = length;
+	r->i[0] = length / 256.;
+	tfrc_history_push(h, discount);
+	ref_push(r, discount);
+}
+
+static void first(struct tfrc_history *h, struct ref_history *r)
+{
+	*h = (struct tfrc_history){ .n = 1, .i = { { .df = 4096 } } };
+	*r = (struct ref_history){ .df = { 1 } };
+}
+
+static u32 random_length(u32 most)
+{
+	return 256 + unit_log_upto(&seed, most - 256);
+}
+
+static double error(const struct tfrc_history *h, struct ref_history *r,
+		    bool skip, bool discount)
+{
+	double want;
+	u32 got;
+
+	r->i[0] = h->i[0].length / 256.;
+	want = fmax(ref_mean(r, skip, discount), 1);
+	got = tfrc_history_pinv(h, skip, discount);
+	return (fabs(got / 256. - want) - 2 / 256.) / want;
+}
+
+static void test_random(bool discount, bool skip, double most_error)
+{
+	struct tfrc_history h;
+	struct ref_history r;
+	double worst = 0;
+	u64 i, j;
+
+	for (i = 0; i < unit_samples(20000); i++) {
+		u32 most = 512 + unit_log_upto(&seed, 1 << 28);
+		u32 last = unit_upto(&seed, 20), length;
+
+		first(&h, &r);
+		for (j = 0; j <= last; j++) {
+			length = random_length(most);
+			if (unit_upto(&seed, 3) == 0)
+				length = min(length, 256 * 20U);
+			both_push(&h, &r, length, discount);
+			/* 5.5: DF is updated on every packet. */
+			for (length = 0; length < 4; length++) {
+				h.i[0].length = random_length(most);
+				worst = fmax(worst, error(&h, &r, skip,
+							  discount));
+			}
+		}
+	}
+	note("mean: worst relative error %.2e", worst);
+	ok(worst < most_error, "mean interval: random histories%s%s",
+	   discount ? ", discounting" : "", skip ? ", I_0 left out" : "");
+}
+
+static u32 filled(struct tfrc_history *h, u32 n, u32 packets)
+{
+	struct ref_history r;
+
+	for (first(h, &r); n; n--)
+		both_push(h, &r, packets << 8, false);
+	h->i[0].length = 256;
+	return tfrc_history_pinv(h, false, false);
+}
+
+static void test_cases(void)
+{
+	static const u8 weights[] = { 10, 10, 10, 10, 8, 6, 4, 2 };
+	struct tfrc_history h = { .n = 0 };
+	struct ref_history r;
+	u32 i, bad = 0;
+
+	ok(tfrc_history_pinv(&h, false, true) == TFRC_PINV_NONE,
+	   "mean interval: p = 0 before the first loss event");
+	h.n = 1;
+	ok(tfrc_history_pinv(&h, false, true) == TFRC_PINV_NONE,
+	   "mean interval: and with nothing but the first interval");
+	for (i = 1; i <= 12; i++)
+		bad += filled(&h, i, 100) != 100 << 8 ||
+		       h.n != min(i + 1, TFRC_NINTERVAL + 1U);
+	ok(!bad, "mean interval: equal intervals, k = 1 .. n and beyond");
+
+	/* 5.4: one interval of 600 more than 0; the sum of the weights is 6. */
+	for (i = 1; i <= TFRC_NINTERVAL; i++) {
+		filled(&h, TFRC_NINTERVAL, 1);
+		h.i[i].length += 600 << 8;
+		bad += tfrc_history_pinv(&h, true, false) !=
+		       256U + (weights[i - 1] * 10 << 8);
+	}
+	ok(!bad, "mean interval: weights 1, 1, 1, 1, .8, .6, .4, .2");
+
+	/* I_0 counts only where that makes the mean greater. */
+	filled(&h, TFRC_NINTERVAL, 100);
+	h.i[0].length = 50 << 8;
+	ok(tfrc_history_pinv(&h, false, false) == 100 << 8,
+	   "mean interval: a shorter I_0 does not count");
+	h.i[0].length = 160 << 8;
+	ok(tfrc_history_pinv(&h, false, false) == 110 << 8,
+	   "mean interval: a longer I_0 does");
+	ok(tfrc_history_pinv(&h, true, false) == 100 << 8,
+	   "mean interval: but not where it is short (RFC 4828, 3)");
+
+	/* 5.5: DF = 2 * 100 / 400 = .5, weights 1 and 5 * .5 of 100 */
+	h.i[0].length = 400 << 8;
+	i = tfrc_history_pinv(&h, false, true);
+	ok(fabs(i / 256. - (400 + 500 * .5) / (1 + 5 * .5)) < .01,
+	   "discounting: I_0 four times the mean");
+	h.i[0].length = 200 << 8;
+	ok(fabs(tfrc_history_pinv(&h, false, true) / 256. - 700 / 6.) < .01,
+	   "discounting: not before twice the mean");
+	h.i[0].length = 1000000 << 8;
+	i = tfrc_history_pinv(&h, false, true);
+	ok(fabs(i / 256. / ((1e6 + 500 * .25) / (1 + 5 * .25)) - 1) < 1e-4,
+	   "discounting: a quarter at least");
+
+	/* The factors are kept with their intervals and multiply. */
+	first(&h, &r);
+	for (i = 0; i < 10; i++)
+		both_push(&h, &r, 100 << 8, true);
+	both_push(&h, &r, 400 << 8, true);
+	for (i = bad = 0; i <= TFRC_NINTERVAL; i++)
+		bad += h.i[i].df != (i < 2 ? 4096 : 2048);
+	ok(!bad, "discounting: DF goes to the intervals that were closed");
+	both_push(&h, &r, 1000000 << 8, true);
+	for (i = bad = 0; i <= TFRC_NINTERVAL; i++)
+		bad += h.i[i].df != (i < 2 ? 4096 : i < 3 ? 1024 : 512);
+	ok(!bad, "discounting: and multiplies with what they had");
+
+	filled(&h, TFRC_NINTERVAL, 1);
+	for (i = 0; i <= TFRC_NINTERVAL; i++)
+		h.i[i].length = 0;
+	ok(tfrc_history_pinv(&h, false, true) == TFRC_PINV_ONE,
+	   "mean interval: at least one packet");
+	for (i = 0; i <= TFRC_NINTERVAL; i++)
+		h.i[i].length = TFRC_PINV_MAX << TFRC_PINV_SHIFT;
+	ok(tfrc_history_pinv(&h, false, true) ==
+	   TFRC_PINV_MAX << TFRC_PINV_SHIFT, "mean interval: the greatest");
+}
+
+static void test_lengths(void)
+{
+	struct tfrc_params par = { .s = 1000 };
+	struct tfrc_meter m = { .total = 12, .packets = 12, .drops = 4 };
+
+	ok(tfrc_standard.length(&m, &par, true) == 12 << 8 &&
+	   tfrc_standard.length(&m, &par, false) == 12 << 8,
+	   "length: TFRC counts packets");
+	ok(tfrc_sp.length(&m, &par, true) == 3 << 8 &&
+	   tfrc_sp.length(&m, &par, false) == 12 << 8,
+	   "length: TFRC-SP, N/K in a short interval (RFC 4828, 4.4)");
+	m.drops = 0;
+	ok(tfrc_sp.length(&m, &par, true) == 12 << 8, "length: TFRC-SP, K = 0");
+
+	m = (struct tfrc_meter){ .total = 12300, .after = 5100, .lost = 200 };
+	ok(tfrc_vp_packet.length(&m, &par, false) == 12300 * 256 / 1000,
+	   "length: virtual packets, packet mode");
+	ok(tfrc_vp_byte.length(&m, &par, false) == 12300 * 256 / 1000,
+	   "length: byte mode");
+	par.variant = TFRC_VARIANT_DROP_TAIL;
+	ok(tfrc_vp_byte.length(&m, &par, false) ==
+	   (7000 + 5300 / 2) * 256 / 1000, "length: byte mode, drop-tail");
+	par.variant = TFRC_VARIANT_BYTE_ERROR;
+	ok(tfrc_vp_byte.length(&m, &par, false) == 13 * 256,
+	   "length: byte mode, byte errors: 7 + 5 + 1 ([VPS02], B.3)");
+	m.total = U64_MAX >> 9;
+	ok(tfrc_standard.length(&m, &par, false) ==
+	   TFRC_PINV_MAX << TFRC_PINV_SHIFT, "length: the greatest");
+}
+
+/* [VPS02] 3.3.1: which of @n lost packets completes S bytes. */
+static void test_packet_mode(void)
+{
+	struct tfrc_params par = { .s = 1000 };
+	struct tfrc_meter m = {};
+	u32 bad = 0;
+
+	bad += tfrc_vp_packet.lost(&m, &par, 3, 200, true) != -1;
+	bad += m.total != 600 || m.lost;
+	bad += tfrc_vp_packet.lost(&m, &par, 4, 200, false) != -1;
+	bad += m.total != 1400 || m.lost != 800;
+	bad += tfrc_vp_packet.lost(&m, &par, 4, 200, false) != 1;
+	bad += m.total != 1600;
+	ok(!bad, "packet mode: an event when S bytes are lost, exactly");
+	m = (struct tfrc_meter){ .lost = 800 };
+	ok(tfrc_vp_packet.lost(&m, &par, 4, 199, false) == 2,
+	   "packet mode: a byte less takes one more packet");
+	m = (struct tfrc_meter){};
+	ok(tfrc_vp_packet.lost(&m, &par, 1, 1500, false) == 1,
+	   "packet mode: a packet larger than S");
+
+	/* An application may make S smaller than what is lost already. */
+	m = (struct tfrc_meter){ .lost = 900 };
+	par.s = 32;
+	ok(tfrc_vp_packet.lost(&m, &par, 2, 100, false) == 1,
+	   "packet mode: S made smaller than what is lost already");
+}
+
+int main(void)
+{
+	test_cases();
+	test_lengths();
+	test_packet_mode();
+	test_random(false, false, 1e-3);
+	test_random(false, true, 1e-3);
+	test_random(true, false, 2e-3);
+	test_random(true, true, 2e-3);
+	return unit_end();
+}

@@ -1,0 +1,1042 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The sender, ccid/tfrc_tx.c, against RFC 5348, 4.2 to 4.6 and 8.2, written
+ * down in floating point; RFC 4342, 8.1 (window counter) and RFC 5622, 5
+ * (headers, Min Interval).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "test_tfrc.h"
+
+#define START	(100 * SEC)
+#define SENT	4096
+
+static u64 seed = 51;
+
+static double rate(u64 x)
+{
+	return x / 64.;
+}
+
+/* RFC 5348 as it is printed: seconds, bytes, bytes per second. */
+struct ref {
+	struct tfrc_params par;
+	double	X, X_Bps, X_inst;
+	double	R, R_sqmean;
+	double	p;
+	double	tld;
+	double	s;
+	struct {
+		double	x, t;
+	}	set[TFRC_X_RECV_SET + 1];
+	int	n;
+	bool	measured;		/* R is */
+	bool	feedback;
+	bool	limited;		/* the last interval was data-limited */
+	bool	idle;
+	double	nofeedback;		/* when; infinite: asleep */
+	double	rto;
+	double	last, cost;
+	bool	wait;			/* a packet does */
+	struct {
+		double	t;
+		bool	waited;
+	}	sent[SENT];
+	u32	n_sent;
+};
+
+static double mean_size(const struct ref *r)
+{
+	return fmax(floor(r->s + .5), 1);
+}
+
+static double segment(const struct ref *r)
+{
+	return r->par.s ?: mean_size(r);
+}
+
+/* 4.2 */
+static double initial_rate(const struct ref *r)
+{
+	double mss = segment(r);
+
+	return fmin(4 * mss, fmax(2 * mss, 4380)) / r->R;
+}
+
+static void allow(struct ref *r, double x)
+{
+	r->X = fmax(x, mean_size(r) / 64);
+	r->X_inst = r->X;
+}
+
+static double max_recv(const struct ref *r)
+{
+	double x = 0;
+	int i;
+
+	for (i = 0; i < r->n; i++)
+		x = fmax(x, r->set[i].x);
+	return x;
+}
+
+static void only(struct ref *r, double x, double now)
+{
+	r->set[0].x = x;
+	r->set[0].t = now;
+	r->n = 1;
+}
+
+static void restart_timer(struct ref *r, double now)
+{
+	double rto = r->measured ? fmax(4 * r->R, 2 * mean_size(r) / r->X) : 2;
+
+	r->rto = fmin(rto, 128);
+	r->nofeedback = now + r->rto;
+	r->idle = true;
+}
+
+static void ref_start(struct ref *r, const struct tfrc_params *par, double size,
+		      double R, double now)
+{
+	*r = (struct ref){ .par = *par, .s = size, .X_Bps = INFINITY };
+	only(r, INFINITY, now);
+	if (R) {
+		r->R = R;
+		r->measured = true;
+		r->tld = now;
+		allow(r, initial_rate(r));
+	} else {
+		allow(r, segment(r));
+	}
+	restart_timer(r, now);
+}
+
+static double ref_due(struct ref *r, double now)
+{
+	double due = r->last + r->cost / r->X_inst;
+
+	if (!r->last)
+		return now;
+	r->wait |= due > now;
+	return fmax(due, r->last + r->par.min_interval / 1e6);
+}
+
+static void ref_send(struct ref *r, double size, bool waited, double now)
+{
+	double due = r->last ? ref_due(r, now) : now;
+
+	if (size)
+		r->s = .9 * r->s + .1 * size;
+	r->last = waited ? fmin(fmax(due, now - .0005), now) : now;
+	r->sent[r->n_sent % SENT].t = now;
+	r->sent[r->n_sent++ % SENT].waited = r->wait;
+	r->wait = false;
+	r->cost = size ? size : 36;
+	if (r->nofeedback == INFINITY)
+		restart_timer(r, now);
+	r->idle = false;
+}
+
+/* 4.3, step 4, from where recv_limit is known */
+static void update(struct ref *r, double limit, double now)
+{
+	if (r->p > 0) {
+		allow(r, fmin(r->X_Bps, limit));
+	} else if (now - r->tld >= r->R) {
+		allow(r, fmax(fmin(2 * r->X, limit), initial_rate(r)));
+		r->tld = now;
+	}
+}
+
+static void maximize(struct ref *r, double x, double now)
+{
+	int i;
+
+	for (i = 0; i < r->n; i++)
+		if (r->set[i].x != INFINITY)
+			x = fmax(x, r->set[i].x);
+	only(r, x, now);
+}
+
+static void update_set(struct ref *r, double x, double now)
+{
+	int i, n = 0;
+
+	r->set[r->n].x = x;
+	r->set[r->n++].t = now;
+	for (i = 0; i < r->n; i++)
+		if (now - r->set[i].t <= 2 * r->R)
+			r->set[n++] = r->set[i];
+	r->n = n;
+	if (n > 3) {
+		memmove(r->set, r->set + 1, 3 * sizeof(*r->set));
+		r->n = 3;
+	}
+}
+
+/* 4.3: did no packet of the interval covered have to wait? */
+static bool data_limited(const struct ref *r, double begin, double end)
+{
+	u32 i, n = r->n_sent < SENT ? r->n_sent : SENT;
+
+	for (i = 0; i < n; i++)
+		if (r->sent[i].t > begin && r->sent[i].t <= end &&
+		    r->sent[i].waited)
+			return false;
+	return true;
+}
+
+/*
+ * @limited: what to take where that hangs on a 32nd of a round trip, for not
+ * each packet is noted
+ */
+static void ref_feedback(struct ref *r, double x_recv, double p, double sample,
+			 double t_sent, bool event, bool limited, double now)
+{
+	bool loss = event || p > r->p, first = !r->measured;
+	double limit, end, slack;
+	int i;
+
+	/* To the microsecond, on which may hang what is two round trips old. */
+	r->R = r->feedback ? .9 * r->R + .1 * sample : sample;
+	r->R = floor(r->R * 1e6 + .5001) / 1e6;
+	r->R_sqmean = r->R_sqmean ? .9 * r->R_sqmean + .1 * sqrt(sample) :
+				    sqrt(sample);
+	r->measured = true;
+	r->p = p;
+	r->X_Bps = INFINITY;
+	if (p > 0) {
+		r->X_Bps = segment(r) / (r->R * ref_f(p));
+		if (r->par.header)
+			r->X_Bps *= mean_size(r) / (mean_size(r) + r->par.header);
+	}
+
+	end = t_sent ? t_sent : now - r->R;
+	/* Before there was a round-trip time, 0.2 s stood for it. */
+	slack = fmax(r->R / 16, .2 / 32);
+	r->limited = data_limited(r, end - r->R - slack, end + slack);
+	if (r->limited != data_limited(r, end - r->R + slack, end - slack))
+		r->limited = limited;
+	if (!x_recv)
+		r->limited = false;
+
+	if (first) {
+		r->tld = now;
+		allow(r, fmin(initial_rate(r), r->X_Bps));
+	} else {
+		if (!r->limited) {
+			update_set(r, x_recv, now);
+			limit = 2 * max_recv(r);
+		} else if (loss) {
+			for (i = 0; i < r->n; i++)
+				r->set[i].x /= 2;
+			maximize(r, .85 * x_recv, now);
+			limit = max_recv(r);
+		} else {
+			maximize(r, x_recv, now);
+			limit = 2 * max_recv(r);
+		}
+		update(r, limit, now);
+	}
+	r->feedback = true;
+	r->X_inst = fmax(r->X * r->R_sqmean / sqrt(sample), mean_size(r) / 64);
+	restart_timer(r, now);
+}
+
+/* 4.4. Where there is nothing to do the timer sleeps until a packet is sent. */
+static void ref_expired(struct ref *r, double now)
+{
+	double X_recv = max_recv(r), recover = 0, limit;
+
+	if (r->measured)
+		recover = initial_rate(r);
+	if (!r->measured && !r->feedback && !r->idle) {
+		allow(r, r->X / 2);
+	} else if (!r->measured) {
+		;
+	} else if (((r->p > 0 && X_recv < recover) ||
+		    (r->p == 0 && r->X < 2 * recover)) && r->idle) {
+		r->nofeedback = INFINITY;
+		return;
+	} else if (r->p == 0) {
+		allow(r, r->X / 2);
+	} else {
+		limit = r->X_Bps > 2 * X_recv ? X_recv : r->X_Bps / 2;
+		limit = fmax(limit, mean_size(r) / 64);
+		only(r, limit / 2, now);
+		update(r, 2 * max_recv(r), now);
+	}
+	restart_timer(r, now);
+}
+
+/* Both of them, and what has gone wrong. */
+struct pair {
+	struct tfrc_tx	tx;
+	struct ref	r;
+	double		tolerance;
+	u64		seq;
+	u64		rates, sets, timers, dues, flags;
+};
+
+static bool off(double got, double want, double tolerance)
+{
+	if (want == INFINITY || want > rate(TFRC_RATE_MAX))
+		want = rate(TFRC_RATE_MAX);
+	return fabs(got - want) > want * tolerance + .1;
+}
+
+static void compare(struct pair *c)
+{
+	const struct tfrc_tx *tx = &c->tx;
+	const struct ref *r = &c->r;
+	double tolerance = c->tolerance, x_recv = max_recv(r);
+
+	c->rates += off(rate(tx->x), r->X, tolerance) ||
+		    off(rate(tx->x_inst), r->X_inst, tolerance) ||
+		    off(rate(tx->x_calc), r->X_Bps, tolerance);
+	c->rates += r->measured && off(tx->rtt, r->R * 1e6, 1e-3);
+	c->sets += off(rate(tfrc_tx_x_recv(tx)), x_recv, tolerance) ||
+		   (x_recv != INFINITY && tx->n_recv != r->n);
+	if (r->nofeedback == INFINITY)
+		c->timers += tx->t_nofeedback != 0;
+	else
+		c->timers += fabs(tx->t_nofeedback / 1e9 - r->nofeedback) >
+			     1e-5 + (tolerance + .1 / r->X) * r->rto;
+	c->flags += tx->data_limited != r->limited || tx->idle != r->idle;
+}
+
+static void pair_feedback(struct pair *c, u32 x_recv, u32 pinv, u32 rtt,
+			  u64 t_sent, bool event, u64 now)
+{
+	struct tfrc_feedback_in fb = {
+		.x_recv = x_recv, .pinv = pinv, .rtt = rtt, .t_sent = t_sent,
+		.new_event = event,
+	};
+
+	tfrc_tx_feedback(&c->tx, &fb, now);
+	ref_feedback(&c->r, x_recv, pinv == TFRC_PINV_NONE ? 0 : 256. / pinv,
+		     rtt / 1e6, t_sent / 1e9, event, c->tx.data_limited,
+		     now / 1e9);
+	compare(c);
+}
+
+/* Time passes, and the nofeedback timer with it. */
+static void pair_wait(struct pair *c, u64 *now, u64 time)
+{
+	u64 until = *now + time;
+
+	while (c->tx.t_nofeedback && c->tx.t_nofeedback <= until) {
+		*now = c->tx.t_nofeedback;
+		tfrc_tx_expired(&c->tx, *now);
+		ref_expired(&c->r, *now / 1e9);
+		compare(c);
+	}
+	*now = max(*now, until);
+}
+
+static void pair_offer(struct pair *c, u64 *now, u32 size)
+{
+	u64 due = tfrc_tx_due(&c->tx, *now);
+	double want = ref_due(&c->r, *now / 1e9);
+	double slack = 2e-6 + (c->tolerance + .1 / c->r.X_inst) *
+			      fabs(want - c->r.last);
+	double early = c->r.last + c->r.cost / c->r.X_inst - *now / 1e9;
+	bool waited = false;
+
+	if (c->r.last)
+		want = fmin(want, c->r.last + 64);
+	c->dues += fabs(due / 1e9 - want) > slack;
+	/* Whether it is limited may hang on a microsecond. */
+	c->flags += c->tx.limited != c->r.wait && fabs(early) > slack;
+	c->r.wait = c->tx.limited;
+
+	if (due > *now) {
+		if (due - *now > 2 * SEC)
+			return;
+		waited = true;
+		/* Timers are late. The next thing may come first. */
+		pair_wait(c, now, due - *now + 10 * USEC +
+			  unit_upto(&seed, MSEC));
+		due = tfrc_tx_due(&c->tx, *now);
+		want = ref_due(&c->r, *now / 1e9);
+		if (due > *now || want > *now / 1e9)
+			return;
+	}
+	tfrc_tx_send(&c->tx, size, waited, *now);
+	tfrc_tx_note(&c->tx, ++c->seq, *now);
+	ref_send(&c->r, size, waited, *now / 1e9);
+	compare(c);
+	/* Errors of many spacings are not to add up. */
+	c->r.last = c->tx.t_last / 1e9;
+}
+
+static void pair_init(struct pair *c, const struct tfrc_params *par, u32 size,
+		      u32 rtt, u64 now)
+{
+	memset(c, 0, sizeof(*c));
+	c->tolerance = 2e-3;
+	tfrc_tx_init(&c->tx, par);
+	tfrc_tx_start(&c->tx, size, rtt, now);
+	ref_start(&c->r, par, size, rtt / 1e6, now / 1e9);
+	compare(c);
+}
+
+/*
+ * @greedy: packets wait most of the time; else the sender is data-limited, if
+ * not always. @pause: how often all is silent, times a thousand.
+ */
+static void test_random(const char *name, const struct tfrc_method *method,
+			bool mixed, bool greedy, u32 pause)
+{
+	u64 i, j, rates = 0, sets = 0, timers = 0, dues = 0, flags = 0;
+	u64 limited = 0, expired = 0;
+
+	for (i = 0; i < unit_samples(1500); i++) {
+		u32 base = 10000 + unit_log_upto(&seed, 500000), losses = 0;
+		u32 size = 100 + unit_upto(&seed, 1300), pinv = TFRC_PINV_NONE;
+		u64 now = START + unit_upto(&seed, SEC);
+		static struct pair c;
+
+		pair_init(&c, &method->defaults, size,
+			  unit_upto(&seed, 1) ? base : 0, now);
+		if (mixed)
+			c.tolerance = 1e-2;
+		for (j = 0; j < 400; j++) {
+			u32 rtt = base / 2 + unit_upto(&seed, base);
+			u64 t_sent = now - rtt * USEC;
+			bool event = false;
+			double x;
+
+			if (unit_upto(&seed, 999) < pause)
+				pair_wait(&c, &now,
+					  unit_log_upto(&seed, 100 * SEC));
+			if (unit_upto(&seed, 2)) {
+				u64 silence = unit_upto(&seed, 2 * rtt * USEC);
+
+				if (!greedy)
+					pair_wait(&c, &now, silence);
+				if (mixed)
+					size = 100 + unit_upto(&seed, 1300);
+				pair_offer(&c, &now, size);
+				continue;
+			}
+			pair_wait(&c, &now, unit_upto(&seed, rtt * USEC));
+			if (unit_upto(&seed, 9) == 0 || losses) {
+				if (!losses++)
+					pinv = 256 + unit_log_upto(&seed, 1 << 20);
+				else
+					pinv = max(256., pinv * (.9 + .2 *
+						   unit_unit(&seed)));
+				event = !unit_upto(&seed, 4);
+			}
+			x = c.r.X * (.2 + 1.2 * unit_unit(&seed));
+			pair_feedback(&c, c.r.feedback ? fmin(x, 1e9) : 0, pinv,
+				      rtt, unit_upto(&seed, 9) ? t_sent : 0,
+				      event, now);
+			limited += c.r.limited;
+		}
+		expired += c.tx.nofeedback;
+		rates += c.rates;
+		sets += c.sets;
+		timers += c.timers;
+		dues += c.dues;
+		flags += c.flags;
+	}
+	note("%s: %llu data-limited, %llu expiries", name, limited, expired);
+	ok(!rates, "%s: X, X_inst, X_Bps, R", name);
+	ok(!sets, "%s: X_recv_set", name);
+	ok(!timers, "%s: nofeedback timer", name);
+	ok(!dues, "%s: nominal send times", name);
+	ok(!flags, "%s: data-limited or idle", name);
+}
+
+static void feed(struct tfrc_tx *tx, u32 x_recv, u32 pinv, u32 rtt, u64 t_sent,
+		 u64 now)
+{
+	tfrc_tx_feedback(tx, &(struct tfrc_feedback_in){ .x_recv = x_recv,
+			 .pinv = pinv, .rtt = rtt, .t_sent = t_sent }, now);
+}
+
+static void begin(struct tfrc_tx *tx, const struct tfrc_params *par, u32 size,
+		  u32 rtt)
+{
+	memset(tx, 0, sizeof(*tx));
+	tfrc_tx_init(tx, par);
+	tfrc_tx_start(tx, size, rtt, START);
+}
+
+static const struct tfrc_params plain;
+
+static void test_start(void)
+{
+	static const struct { u32 s, window; } windows[] = {
+		{ 14, 56 }, { 1000, 4000 }, { 1095, 4380 }, { 1460, 4380 },
+		{ 2190, 4380 }, { 3000, 6000 }, { 65535, 131070 },
+	};
+	struct tfrc_tx tx;
+	u32 i, bad = 0;
+	u64 now, x;
+
+	for (i = 0; i < ARRAY_SIZE(windows); i++) {
+		begin(&tx, &plain, windows[i].s, 100000);
+		bad += off(rate(tx.x), windows[i].window * 10, 1e-6);
+	}
+	ok(!bad, "initial rate: min(4s, max(2s, 4380)) / R");
+	begin(&tx, &tfrc_sp.defaults, 160, 100000);
+	ok(!off(rate(tx.x), 43800, 1e-6), "initial rate: of TFRC-SP, with 1460");
+	begin(&tx, &plain, 1000, 0);
+	ok(rate(tx.x) == 1000 && tfrc_tx_rto(&tx) == 2000000,
+	   "start: s a second and a timer of 2 s without a round-trip time");
+	tfrc_tx_send(&tx, 1000, false, START);
+	for (i = 0, now = START; i < 20; i++) {
+		now = tx.t_nofeedback;
+		tfrc_tx_expired(&tx, now);
+		tfrc_tx_send(&tx, 1000, false, now);
+		bad += rate(tx.x) != fmax(1000. / (2ULL << i), 1000 / 64.);
+	}
+	ok(!bad && now - START == 20 * 2 * SEC,
+	   "start: halved at each expiry, to a packet in 64 s");
+	feed(&tx, 0, TFRC_PINV_NONE, 100000, 0, now);
+	ok(!off(rate(tx.x), 40000, 1e-6) && tx.rtt == 100000,
+	   "start: initial rate at the first feedback");
+
+	/* 4.3: feedback four times a round trip, doubled once in it */
+	begin(&tx, &plain, 1000, 100000);
+	for (i = 1; i <= 40; i++) {
+		x = tx.x;
+		feed(&tx, 1000000000, TFRC_PINV_NONE, 100000, 0,
+		     START + i * 25 * MSEC);
+		bad += tx.x != x << !(i % 4);
+	}
+	ok(!bad && !off(rate(tx.x), 40000 * 1024, 1e-6),
+	   "slow start: doubles once per round trip");
+	/* At most twice what arrives, but for the first two round trips. */
+	begin(&tx, &plain, 1000, 100000);
+	now = START;
+	for (i = 0; i < 6; i++) {
+		now += 100 * MSEC;
+		tx.limited = true;
+		tfrc_tx_note(&tx, i, now - 150 * MSEC);
+		feed(&tx, 50000, TFRC_PINV_NONE, 100000, now - 100 * MSEC, now);
+		if (i == 0)
+			bad += off(rate(tx.x), 80000, 1e-6);
+	}
+	ok(!bad && rate(tx.x) == 100000,
+	   "slow start: not beyond twice the receive rate");
+}
+
+static void test_idle(void)
+{
+	struct tfrc_tx tx;
+	u32 i, n;
+	u64 now;
+
+	/* RFC 4342, 5.1: a pause of 30 s in slow start */
+	begin(&tx, &plain, 1000, 100000);
+	for (i = 1; i <= 6; i++) {
+		tfrc_tx_send(&tx, 1000, false, START + i * 100 * MSEC);
+		feed(&tx, 1000000000, TFRC_PINV_NONE, 100000, 0,
+		     START + i * 100 * MSEC);
+	}
+	now = START + SEC;
+	for (n = 0; tx.t_nofeedback && tx.t_nofeedback < now + 30 * SEC; n++)
+		tfrc_tx_expired(&tx, tx.t_nofeedback);
+	ok(!tx.t_nofeedback && n > 3 && n < 10,
+	   "idle: the timer goes to sleep");
+	ok(rate(tx.x) >= 40000 && rate(tx.x) < 80000,
+	   "idle: not below the initial rate");
+	now += 30 * SEC;
+	ok(tfrc_tx_due(&tx, now) <= now, "idle: may send at once");
+	tfrc_tx_send(&tx, 1000, false, now);
+	ok(tx.t_nofeedback == now + 4 * 100 * MSEC && !tx.idle,
+	   "idle: a packet wakes the timer");
+	tfrc_tx_expired(&tx, tx.t_nofeedback);
+	ok(rate(tx.x) < 40000 && tx.t_nofeedback,
+	   "idle: without feedback then it is halved");
+
+	/* The same after a loss, by X_recv. */
+	begin(&tx, &plain, 1000, 100000);
+	tfrc_tx_send(&tx, 1000, false, START);
+	feed(&tx, 400000, 10000 << 8, 100000, START, START + 100 * MSEC);
+	feed(&tx, 400000, 10000 << 8, 100000, START + 250 * MSEC,
+	     START + 350 * MSEC);
+	while (tx.t_nofeedback)
+		tfrc_tx_expired(&tx, tx.t_nofeedback);
+	ok(rate(tx.x) >= 20000 && rate(tx.x) <= 80000,
+	   "idle: after a loss not below half the initial rate");
+
+	/* No burst after a silence. */
+	tfrc_tx_send(&tx, 1000, false, now);
+	now += 100 * SEC;
+	tfrc_tx_send(&tx, 1000, false, now);
+	ok(fabs((tfrc_tx_due(&tx, now) - now) / 1e9 - 1000 / rate(tx.x)) < 1e-6,
+	   "idle: no burst after it");
+}
+
+static void test_oscillation(void)
+{
+	struct tfrc_tx tx;
+	double factor;
+	u32 i;
+
+	begin(&tx, &plain, 1000, 100000);
+	for (i = 1; i < 10; i++)
+		feed(&tx, 10000, 100 << 8, 100000, 0, START + i * 100 * MSEC);
+	ok(!off(tx.x_inst, tx.x, 1e-6), "oscillations: R as ever");
+	feed(&tx, 10000, 100 << 8, 200000, 0, START + 10 * 100 * MSEC);
+	factor = (.9 * sqrt(.1) + .1 * sqrt(.2)) / sqrt(.2);
+	ok(!off(tx.x_inst, tx.x * factor, 1e-5),
+	   "oscillations: X * R_sqmean / sqrt(R_sample)");
+	tx.x = 1;
+	feed(&tx, 0, 256, 16000000, 0, START + SEC);
+	ok(rate(tx.x_inst) == 1000 / 64., "oscillations: a packet in 64 s");
+	tx.r_sqmean = 4000 << 16;
+	tx.x_recv_set[0].x = TFRC_RATE_MAX;
+	tx.x_recv_set[0].time = START + SEC;
+	feed(&tx, U32_MAX, TFRC_PINV_MAX << 8, 100, 0, START + SEC + 1);
+	tx.x = TFRC_RATE_MAX / 2;
+	feed(&tx, U32_MAX, TFRC_PINV_NONE, 100, 0, START + 2 * SEC);
+	ok(tx.x_inst <= TFRC_RATE_MAX, "oscillations: not above the greatest");
+}
+
+/* RFC 4828, 3: X * s/(s + H), where the equation limits. */
+static void test_header(void)
+{
+	struct tfrc_params par = tfrc_sp.defaults;
+	double eq = 1460 / (.1 * ref_f(.01));
+	struct tfrc_tx tx;
+	u32 b;
+
+	begin(&tx, &par, 144, 100000);
+	feed(&tx, 10000000, 100 << 8, 100000, 0, START + MSEC);
+	ok(!off(rate(tx.x), eq * 144 / 180, 1e-4),
+	   "headers: the equation's rate is scaled by s/(s + H)");
+	b = tfrc_tx_packet(&tx, 20000);
+	ok(abs((int)b - (int)(eq * .02 - 36)) <= 1,
+	   "headers: what a packet may carry has room for them");
+	ok(tfrc_tx_packet(&tx, 1) == tfrc_tx_packet(&tx, 10000),
+	   "packet: no more often than Min Interval");
+	ok(tfrc_tx_packet(&tx, 10000000) == 65535, "packet: 65535 at most");
+	tx.par.min_interval = 0;
+	ok(tfrc_tx_packet(&tx, 1) == 0, "packet: no room for headers alone");
+	tx.par = par;
+
+	tx.n_recv = 0;
+	tx.limited = true;
+	tfrc_tx_note(&tx, 1, START + 50 * MSEC);
+	feed(&tx, 10000, 100 << 8, 100000, START + 60 * MSEC, START + 300 * MSEC);
+	ok(rate(tx.x) == 20000, "headers: the receive rate's limit is not");
+	ok(tfrc_tx_packet(&tx, 20000) == 400,
+	   "packet: without headers where that limits");
+	begin(&tx, &par, 144, 100000);
+	ok(!off(rate(tx.x), 43800, 1e-6), "headers: nor is slow start");
+
+	begin(&tx, &tfrc_vp_packet.defaults, 144, 100000);
+	feed(&tx, 10000000, 100 << 8, 100000, 0, START + MSEC);
+	ok(!off(rate(tx.x), eq, 1e-4), "headers: none for virtual packets");
+	ok(abs((int)tfrc_tx_packet(&tx, 20000) - (int)(eq * .02)) <= 1,
+	   "packet: all of the rate then");
+}
+
+/* Offer packets about each @gap; send as allowed, @late at most. */
+static u32 paced(struct tfrc_tx *tx, u64 *sent, u32 n, u64 gap, u64 late,
+		 u64 *bytes, bool mixed)
+{
+	u64 offered = START, now;
+	u32 i, size = 200;
+
+	for (i = 0; i < n; i++) {
+		bool waited;
+		u64 due;
+
+		if (gap)
+			offered += unit_upto(&seed, 2 * gap);
+		now = max(offered, i ? sent[i - 1] : 0);
+		if (mixed)
+			size = 1 + unit_upto(&seed, 1459);
+		due = tfrc_tx_due(tx, now);
+		waited = due > now;
+		if (waited)
+			now = due + (late ? unit_upto(&seed, late) : 0);
+		tfrc_tx_send(tx, size, waited, now);
+		sent[i] = now;
+		if (bytes && i < n - 1)
+			*bytes += size;
+	}
+	return i;
+}
+
+/* RFC 5622, 5: no more than three packets in 30 ms. */
+static void test_interval(void)
+{
+	static u64 sent[20000];
+	struct tfrc_tx tx;
+	u32 i, bad = 0, jitter;
+	u64 n = unit_samples(20000), least = U64_MAX;
+
+	for (jitter = 0; jitter < 20; jitter += 3) {
+		begin(&tx, &tfrc_sp.defaults, 200, 1000);
+		paced(&tx, sent, n, jitter * MSEC, 0, NULL, false);
+		for (i = 3; i < n; i++)
+			bad += sent[i] - sent[i - 3] < 30 * MSEC;
+	}
+	ok(!bad, "Min Interval: three packets in 30 ms at most");
+	for (jitter = 0; jitter < 20; jitter += 3) {
+		begin(&tx, &tfrc_sp.defaults, 200, 1000);
+		paced(&tx, sent, n, jitter * MSEC, 2 * MSEC, NULL, false);
+		for (i = 3; i < n; i++)
+			least = min(least, sent[i] - sent[i - 3]);
+	}
+	note("Min Interval: four packets in %.3f ms with late timers",
+	     least / 1e6);
+	ok(least >= 30 * MSEC - TFRC_CREDIT,
+	   "Min Interval: with late timers, but for what pacing makes up");
+	begin(&tx, &tfrc_sp.defaults, 200, 1000);
+	paced(&tx, sent, n, 0, TFRC_CREDIT, NULL, false);
+	ok(!off(n / ((sent[n - 1] - START) / 1e9), 100, 1e-3),
+	   "Min Interval: late timers cost no rate");
+}
+
+static void test_pacing(void)
+{
+	static u64 sent[20000];
+	struct tfrc_tx tx;
+	u64 n = unit_samples(20000), bytes = 0;
+	u32 i, bad = 0;
+
+	begin(&tx, &plain, 200, 100000);
+	tx.x_inst = 1000000 << 6;
+	paced(&tx, sent, n, 0, 0, &bytes, true);
+	ok(!off(bytes / ((sent[n - 1] - START) / 1e9), 1000000, 1e-3),
+	   "pacing: by bytes, with packets of all sizes");
+	/* A timer that is later than that is no credit. */
+	begin(&tx, &plain, 200, 100000);
+	tx.x_inst = 1000000 << 6;
+	paced(&tx, sent, n, 0, 20 * MSEC, NULL, false);
+	for (i = 1; i < n; i++)
+		bad += sent[i] - sent[i - 1] + TFRC_CREDIT <
+		       tfrc_spacing(200, tx.x_inst);
+	for (i = 8; i < n; i++)
+		bad += sent[i] - sent[i - 8] + TFRC_CREDIT <
+		       8 * tfrc_spacing(200, tx.x_inst);
+	ok(!bad, "pacing: at most half a millisecond early");
+	begin(&tx, &plain, 200, 100000);
+	tfrc_tx_send(&tx, 0, false, START);
+	ok(tfrc_tx_due(&tx, START) - START == tfrc_spacing(36, tx.x_inst),
+	   "pacing: an empty packet costs its headers");
+	ok(tx.s_mean == 200 << 8, "pacing: but tells nothing of the mean size");
+}
+
+/* RFC 4342, 8.1 */
+static void test_counter(void)
+{
+	struct tfrc_tx tx;
+	u64 now = START;
+	u32 i, bad = 0, wc = 0;
+
+	begin(&tx, &plain, 1000, 100000);
+	for (i = 0; i < 1000; i++) {
+		tfrc_tx_send(&tx, 1000, false, now);
+		bad += tx.wc != (now - START) / (25 * MSEC);
+		now += unit_upto(&seed, 60 * MSEC);
+	}
+	ok(!bad, "counter: goes on each quarter of a round trip");
+	for (i = 0; i < 1000; i++) {
+		u32 silent = unit_upto(&seed, 20);
+
+		wc = tx.wc;
+		tx.t_wc = now;
+		now += silent * 25 * MSEC + 1;
+		tfrc_tx_send(&tx, 1000, false, now);
+		bad += tx.wc - wc != min(silent, 5U);
+		/* Beyond 5 it begins anew: no counters are made up for. */
+		wc = tx.wc;
+		tfrc_tx_send(&tx, 1000, false, now + 25 * MSEC - 2);
+		bad += tx.wc != wc;
+	}
+	ok(!bad, "counter: by 5 at most");
+
+	for (i = 0; i < 16; i++) {
+		tx.wc = 30;
+		tfrc_tx_acked_wc(&tx, 30 - i, now + i);
+		bad += tx.wc != (i < 4 ? 34 - i : 30);
+		bad += (i < 4) != (tx.t_wc == now + i);
+	}
+	ok(!bad, "counter: 4 above that of an acknowledged packet at least");
+}
+
+static void test_sent_time(void)
+{
+	u64 seq, base = SEQ(-1000), time, now, worst = 0, bad = 0, old = 0;
+	u64 between = 0;
+	struct tfrc_tx tx;
+	u32 i, n, wc;
+
+	begin(&tx, &plain, 1000, 100000);
+	ok(!tfrc_tx_sent_time(&tx, 1, &wc), "sent time: nothing sent yet");
+	for (seq = 0; seq < 20000; seq++) {
+		now = START + seq * 97 * USEC;
+		tx.wc = seq * 97 / 25000;
+		tfrc_tx_note(&tx, SEQ(base + seq), now);
+		i = unit_upto(&seed, 4000);	/* 388 ms */
+		if (i > seq)
+			continue;
+		time = tfrc_tx_sent_time(&tx, SEQ(base + seq - i), &wc);
+		old += !time;
+		now -= i * 97 * USEC;
+		time = time > now ? time - now : now - time;
+		worst = max(worst, time);
+		if (i * 97 > 100000 / 32)
+			between = max(between, time);
+		/* The counter is that of a packet within a 32nd before. */
+		bad += (seq - i) * 97 / 25000 - wc > 1;
+	}
+	note("sent time: worst error %.3f ms of 100 ms", worst / 1e6);
+	ok(!old && worst <= 100 * MSEC / 32 + 97 * USEC,
+	   "sent time: for four round trips, within a 32nd of one");
+	ok(between <= 97 * USEC, "sent time: interpolated");
+	ok(!bad, "sent time: the counter then");
+	ok(!tfrc_tx_sent_time(&tx, SEQ(base + seq - 5000), &wc),
+	   "sent time: too old");
+
+	/* Each packet at a low rate. */
+	begin(&tx, &plain, 1000, 100000);
+	for (i = 0; i < 300; i++) {
+		tx.wc = i;
+		tfrc_tx_note(&tx, 3 * i, START + i * 20 * MSEC);
+	}
+	for (i = 300 - TFRC_SENT, n = 0; i < 300; i++) {
+		n += tfrc_tx_sent_time(&tx, 3 * i, &wc) != START + i * 20 * MSEC;
+		n += wc != i;
+	}
+	ok(!n && !tfrc_tx_sent_time(&tx, 3 * i - 3 * TFRC_SENT - 3, &wc),
+	   "sent time: the last 128 packets at a low rate");
+
+	/* Two at once: the second was sent with the first, and not halfway. */
+	begin(&tx, &plain, 1000, 100000);
+	for (seq = worst = 0; seq < 100; seq++) {
+		now = START + seq / 2 * 80 * MSEC + seq % 2;
+		tfrc_tx_note(&tx, seq, now);
+		if (seq % 2 || !seq)
+			continue;
+		time = tfrc_tx_sent_time(&tx, seq - 1, &wc);
+		worst = max(worst, time - (now - 80 * MSEC));
+	}
+	note("sent time: of pairs, worst error %.3f ms", worst / 1e6);
+	ok(worst <= 100 * MSEC / 32, "sent time: pairs of packets");
+}
+
+/* That a packet had to wait is known of it, and not of one long after. */
+static void test_limited(void)
+{
+	struct tfrc_tx tx;
+	u64 now = START;
+
+	begin(&tx, &plain, 1000, 100000);
+	tfrc_tx_send(&tx, 1000, false, now);
+	tfrc_tx_note(&tx, 1, now);
+	tx.x_inst = TFRC_RATE_MAX / 2;
+	now += MSEC;
+	tx.limited = true;
+	tfrc_tx_note(&tx, 2, now);	/* too soon to be noted */
+	now += 2 * SEC;
+	tfrc_tx_send(&tx, 1000, false, now);
+	tfrc_tx_note(&tx, 3, now);
+	feed(&tx, 10000, TFRC_PINV_NONE, 100000, now, now + 100 * MSEC);
+	ok(tx.data_limited, "data-limited: after a pause, whatever was before");
+	begin(&tx, &plain, 1000, 100000);
+	now = START;
+	tfrc_tx_send(&tx, 1000, false, now);
+	tfrc_tx_note(&tx, 1, now);
+	tx.limited = true;
+	tfrc_tx_note(&tx, 2, now + MSEC);
+	feed(&tx, 10000, TFRC_PINV_NONE, 100000, now + 2 * MSEC,
+	     now + 100 * MSEC);
+	ok(!tx.data_limited, "data-limited: not if a packet had to wait");
+}
+
+/*
+ * RFC 5622, 8.7: the sender of TFRC-SP finds the mean interval with what the
+ * options report, as the receiver does, without rounding.
+ */
+static void test_pinv(void)
+{
+	u64 i, j, bad = 0, brief = 0, checks = 0;
+
+	for (i = 0; i < unit_samples(1000); i++) {
+		double loss = pow(10, -2 * unit_unit(&seed)) * .6;
+		struct tfrc_params par = tfrc_sp.defaults;
+		u32 per_rtt = 1 + unit_upto(&seed, 20), wc;
+		u64 now = START, seq = SEQ(0 - unit_upto(&seed, 300));
+		struct tfrc_rx rx = {};
+		struct tfrc_tx tx;
+
+		par.min_interval = 0;
+		begin(&tx, &par, 200, 100000);
+		tfrc_rx_init(&rx, &tfrc_sp, &par, SEQ(seq - 1), 100000);
+		for (j = 0; j < 400; j++, seq = SEQ(seq + 1)) {
+			struct tfrc_packet pkt = { .seq = seq, .size = 200,
+						   .data = true };
+			struct tfrc_reported li[TFRC_NINTERVAL + 1];
+			enum tfrc_feedback why;
+			u32 n, got;
+
+			now += 100 * MSEC / per_rtt;
+			tfrc_tx_send(&tx, 200, false, now);
+			tfrc_tx_note(&tx, seq, now);
+			/* 15 counters are the most that one may go without. */
+			if (unit_unit(&seed) < loss && j &&
+			    tx.wc - rx.wc_high < 12)
+				continue;
+			why = tfrc_rx_packet(&rx, &pkt, tx.wc & 15, now);
+			if (why == TFRC_FEEDBACK_NONE)
+				continue;
+			tfrc_rx_report(&rx, why, now);
+			if (rx.history.n < 2)
+				continue;
+			for (n = 0; n < rx.history.n; n++)
+				li[n] = (struct tfrc_reported){
+					.start = rx.history.i[n].start,
+					.packets = rx.history.i[n].packets,
+					.drops = rx.history.i[n].drops,
+				};
+			tfrc_tx_sent_time(&tx, seq, &wc);
+			got = tfrc_tx_pinv(&tx, li, n, wc);
+			checks++;
+			/* The first interval is reported in whole packets. */
+			bad += fabs((double)got - rx.pinv) > 258;
+			if (rx.history.n == 9 && rx.events > 9)
+				bad += fabs((double)got - rx.pinv) > 2;
+			brief += rx.history.i[1].drops > 1;
+		}
+	}
+	note("TFRC-SP: %llu feedback packets, %llu with many losses", checks,
+	     brief);
+	ok(!bad && brief, "TFRC-SP: the sender's mean interval");
+}
+
+/* Of options that a peer has made up. */
+static u32 random_pinv(struct tfrc_tx *tx, u64 seq)
+{
+	struct tfrc_reported li[TFRC_NINTERVAL + 1];
+	u32 i, n = 2 + unit_upto(&seed, TFRC_NINTERVAL - 1);
+
+	for (i = 0; i < n; i++)
+		li[i] = (struct tfrc_reported){
+			.start = SEQ(seq - unit_log_upto(&seed, 1 << 20)),
+			.packets = unit_log_upto(&seed, 0xffffff),
+			.drops = unit_log_upto(&seed, 0xffffff),
+		};
+	return tfrc_tx_pinv(tx, li, n, unit_random(&seed));
+}
+
+static void test_fuzz(void)
+{
+	u64 i, j, bad = 0;
+
+	for (i = 0; i < unit_samples(6000); i++) {
+		struct tfrc_params par = {
+			.s = i % 2 ? 32 + unit_log_upto(&seed, 65503) : 0,
+			.header = unit_upto(&seed, 255),
+			.min_interval = unit_log_upto(&seed, 1000000),
+		};
+		u64 now = START, seq = unit_random(&seed), least, back;
+		struct tfrc_tx tx = {};
+		u32 wc;
+
+		tfrc_tx_init(&tx, &par);
+		tfrc_tx_start(&tx, unit_log_upto(&seed, 65535),
+			      unit_log_upto(&seed, U32_MAX), now);
+		for (j = 0; j < 200; j++) {
+			struct tfrc_feedback_in fb = {
+				.x_recv = unit_log_upto(&seed, U32_MAX),
+				.rtt = TFRC_RTT_MIN +
+				       unit_log_upto(&seed, TFRC_RTT_MAX -
+						     TFRC_RTT_MIN),
+				.t_sent = now - unit_log_upto(&seed, now),
+				.new_event = unit_upto(&seed, 1),
+			};
+
+			bool fed = false;
+
+			now += unit_log_upto(&seed, 1ULL << 42);
+			switch (unit_upto(&seed, 7)) {
+			case 0:
+				fb.pinv = unit_upto(&seed, 3) ?
+					256 + unit_log_upto(&seed,
+						(TFRC_PINV_MAX - 1) << 8) :
+					TFRC_PINV_NONE;
+				if (!unit_upto(&seed, 5))
+					fb.rtt = 0;
+				if (!unit_upto(&seed, 5))
+					fb.t_sent = 0;
+				tfrc_tx_feedback(&tx, &fb, now);
+				fed = fb.pinv != TFRC_PINV_NONE;
+				break;
+			case 1:
+				tfrc_tx_expired(&tx, now);
+				break;
+			case 2:
+				tfrc_tx_acked_wc(&tx, unit_random(&seed), now);
+				break;
+			case 3:
+				if (par.s)
+					tx.par.s = 32 + unit_log_upto(&seed,
+								      65503);
+				tx.par.header = unit_upto(&seed, 255);
+				tx.par.min_interval =
+					unit_log_upto(&seed, 1000000);
+				break;
+			case 4:
+				bad += random_pinv(&tx, seq) - TFRC_PINV_ONE >
+				       TFRC_PINV_MAX << TFRC_PINV_SHIFT;
+				break;
+			default:
+				bad += tfrc_tx_due(&tx, now) > now + 64 * SEC;
+				tfrc_tx_send(&tx, unit_log_upto(&seed, 65535),
+					     unit_upto(&seed, 1), now);
+				tfrc_tx_note(&tx, SEQ(seq), now);
+				seq += 1 + unit_log_upto(&seed, 1 << 20);
+				break;
+			}
+			least = (u64)tfrc_mean(tx.s_mean);
+			back = i % 2 ? unit_random(&seed) :
+				       unit_log_upto(&seed, 1 << 24);
+			bad += tfrc_tx_sent_time(&tx, SEQ(seq - back), &wc) >
+			       now;
+			bad += tfrc_tx_packet(&tx, unit_log_upto(&seed, U32_MAX)) >
+			       65535;
+			bad += tfrc_tx_rto(&tx) > 128000000 ||
+			       tfrc_tx_rto(&tx) < 4 * TFRC_RTT_MIN;
+			bad += tx.x > TFRC_RATE_MAX || !tx.x;
+			bad += tx.x_inst > TFRC_RATE_MAX || !tx.x_inst;
+			bad += tx.n_recv > TFRC_X_RECV_SET;
+			/* Feedback has just set it. */
+			bad += fed && tx.rtt && tx.x < least;
+		}
+	}
+	ok(!bad, "fuzz: everything stays within its bounds");
+}
+
+int main(void)
+{
+	test_start();
+	test_idle();
+	test_oscillation();
+	test_header();
+	test_interval();
+	test_pacing();
+	test_counter();
+	test_sent_time();
+	test_limited();
+	test_pinv();
+	test_random("TFRC, greedy", &tfrc_standard, false, true, 2);
+	test_random("TFRC, data-limited", &tfrc_standard, false, false, 5);
+	test_random("TFRC, pauses", &tfrc_standard, true, false, 100);
+	test_random("TFRC-SP", &tfrc_sp, false, false, 10);
+	test_random("TFRC-SP, mixed sizes", &tfrc_sp, true, true, 10);
+	test_random("virtual packets", &tfrc_vp_packet, true, true, 10);
+	test_fuzz();
+	return unit_end();
+}
