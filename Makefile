@@ -26,10 +26,14 @@ help:
 deps-%:
 	@scripts/deps $*
 
-have-kdir:
+headers:
+	@test -e "$(KDIR)/Makefile" || [ "$(origin KDIR)" != file ] || \
+		scripts/deps build linux-headers-amd64
+
+# A rule of its own, so that KDIR is looked for again.
+have-kdir: headers
 	@test -e "$(KDIR)/Makefile" || { \
-		echo "No kernel headers: apt-get install linux-headers-amd64," \
-			"or make KDIR=DIRECTORY" >&2; exit 1; }
+		echo "No kernel headers in KDIR=$(KDIR)" >&2; exit 1; }
 
 # The DCCP part: only for kernels that have DCCP; scripts/dccp-source tells why
 # when it leaves it out.
@@ -75,4 +79,4 @@ clean:
 	find build -mindepth 1 -maxdepth 1 ! -name kernels ! -name cache \
 		-exec rm -rf {} +
 
-.PHONY: all help have-kdir modules tc tools vm-files check demo vm install clean
+.PHONY: all help headers have-kdir modules tc tools vm-files check demo vm install clean

@@ -5,15 +5,18 @@ TCP gets within 3 % of what it gets from fq_codel; 99 % of the voice is under
 the larger of 15 ms and three full-size packets at the link's rate, plus
 propagation; a step of the rate is followed within 2 s.
 
-Where fq_codel cannot fill the link, the machine is the bottleneck, and TCP's
-share of it says nothing about the qdisc.
+The first seconds are left out. In slow start the queue grows far beyond max,
+and the average, over a second, still loses packets when the senders have
+slowed down already: it takes some seconds more than fq_codel until the link is
+full. At 1 Gb/s the machine cannot fill it, with any qdisc: then the queue is
+what the machine does not get done, and TCP shows what abe costs, too.
 """
 
 import itertools
 import math
 import time
 
-from lib import Load, Net, Tap, balance
+from lib import Load, Net, Tap, balance, run
 
 DELAY = 20  # ms each way
 FULL = 1514
@@ -31,36 +34,42 @@ def load_on(seconds, warmup, **more):
 
 
 def one(net, spec, seconds, warmup):
+    """TCP's goodput, the call, and what the link carried, bit/s."""
     net.fresh(spec)
-    load, start = load_on(seconds, warmup)
+    seen = []
+
+    def look():
+        sent = int(run("cat /sys/class/net/out/statistics/tx_bytes", ns="r").stdout)
+        seen.append((time.monotonic(), 8 * sent))
+
+    load, start = load_on(seconds, warmup, poll=look)
+    begin = time.monotonic()
     with load:
         start()
+    seen = [(at, bits) for at, bits in seen if at - begin > warmup]
+    carried = (seen[-1][1] - seen[0][1]) / (seen[-1][0] - seen[0][0])
     # what lost every packet is not in the report
     nothing = {"delay_us": dict.fromkeys(("median", "p99", "max"), math.inf), "loss": 1}
     (voice,) = load.report["udp"] or (nothing,)
-    return sum(f["goodput"] for f in load.report["tcp"]), voice
+    return sum(f["goodput"] for f in load.report["tcp"]), voice, carried
 
 
 def speed(tap, net, mbit, seconds, warmup):
-    """One rate; the first seconds, slow start and what comes of it, are left out."""
+    """One rate."""
     rate = mbit * 1_000_000
     net.set_rate(rate)
     goodput = {}
     for spec in ("fq_codel", "abe"):
-        goodput[spec], voice = one(net, spec, seconds, warmup)
+        goodput[spec], voice, carried = one(net, spec, seconds, warmup)
         delay = voice["delay_us"]
-        tap.note(f"{mbit} Mb/s, {spec}: TCP {goodput[spec] / 1e6:.3f} Mb/s, voice median {delay['median'] / 1e3:.2f} "
+        tap.note(f"{mbit} Mb/s, {spec}: carried {carried / 1e6:.1f}, TCP {goodput[spec] / 1e6:.3f} Mb/s, voice median {delay['median'] / 1e3:.2f} "
                  f"99 % {delay['p99'] / 1e3:.2f} max {delay['max'] / 1e3:.2f} ms, loss {100 * voice['loss']:.2f} %")
     q = net.stats()
     tap.note(f"{mbit} Mb/s: " + ", ".join(f"{k} {q[k]}" for k in (
         "alpha", "offset", "drain_rate", "limit_bytes", "green_limit_bytes", "loss_blue", "loss_green_early")))
     most = max(15, 3 * FULL * 8 / rate * 1e3) + DELAY
-    text = f"{mbit} Mb/s: TCP within 3 % of what fq_codel gives"
-    if goodput["fq_codel"] < 0.7 * rate:
-        tap.skip(text, f"the machine carries {goodput['fq_codel'] / 1e6:.0f} Mb/s")
-    else:
-        tap.ok(goodput["abe"] >= 0.97 * goodput["fq_codel"], text, goodput)
-        tap.ok(abs(q["drain_rate"] * 8 / rate - 1) < 0.1, f"{mbit} Mb/s: drain rate", q["drain_rate"])
+    tap.ok(goodput["abe"] >= 0.97 * goodput["fq_codel"], f"{mbit} Mb/s: TCP within 3 % of what fq_codel gives", goodput)
+    tap.ok(abs(q["drain_rate"] * 8 / min(rate, carried) - 1) < 0.1, f"{mbit} Mb/s: drain rate", (q["drain_rate"], carried))
     tap.ok(delay["p99"] <= most * 1e3, f"{mbit} Mb/s: 99 % of the voice under {most:.1f} ms", delay)
     tap.ok(not balance(q), f"{mbit} Mb/s: books balance", balance(q))
 

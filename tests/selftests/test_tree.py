@@ -323,12 +323,6 @@ def test_mq(t):
     run("ip netns del far")
 
 
-def test_bql(t):
-    found = run("find /sys/class/net/ -name inflight", check=False).stdout.split()
-    del found  # the attribute exists for drivers without BQL, too
-    t.skip("root over a driver with BQL", "the VM has no such device")
-
-
 def link_counters(ns, dev):
     out = []
     for key in ("tx_packets", "tx_bytes"):
@@ -393,7 +387,7 @@ def main():
         if not chosen or name in chosen:
             test_tree(t, port, name)
             t.note(f"at {time.monotonic():.1f} s")
-    for test, args in ((test_root, (port,)), (test_peek, (port,)), (test_limits, (port,)), (test_mq, ()), (test_bql, ()), (test_gso, ())):
+    for test, args in ((test_root, (port,)), (test_peek, (port,)), (test_limits, (port,)), (test_mq, ()), (test_gso, ())):
         if not chosen or test.__name__ in chosen:
             test(t, *args)
             t.note(f"at {time.monotonic():.1f} s")
