@@ -1,17 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Table, plots and page of the demo, from the raw data of its runs."""
+"""Tables, plots and page of the demo, from the raw data of its runs."""
 
-import base64
 import html
-import io
 import json
 import os
 
 import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 import numpy as np
+from common import (
+    STYLE,
+    definitions,
+    html_table,
+    items,
+    legend_above,
+    new_figure,
+    save,
+    text_table,
+)
+from losses import Losses
 
 PROPAGATION = 20.0      # ms
 
@@ -34,17 +40,17 @@ SCHEMES = {
 }
 
 COLUMNS = [
-    ("scheme", "the queueing discipline under test"),
-    ("voice", "plain UDP, or ECT(0): the call's packets may be marked instead of dropped"),
-    ("median ms", "half of the call's packets arrive within this one-way delay"),
-    ("99 % ms", "99 % of them"),
-    ("max ms", "the slowest"),
-    ("loss %", ("of the call's packets; a G.711 listener begins to notice near 1 %, and hears "
+    ("scheme", 0, "the queueing discipline under test"),
+    ("voice", 0, "plain UDP, or ECT(0): the call's packets may be marked instead of dropped"),
+    ("median ms", 1, "half of the call's packets arrive within this one-way delay"),
+    ("99 % ms", 1, "99 % of them"),
+    ("max ms", 1, "the slowest"),
+    ("loss %", 2, ("of the call's packets; a G.711 listener begins to notice near 1 %, and hears "
                 "gaps above 5 %")),
-    ("CE %", "of the call's packets that came with Congestion Experienced"),
-    ("TCP Mb/s", "goodput of the bulk TCP flows together"),
-    ("alpha", "drop bias: first-stage drops of green against blue (mean)"),
-    ("D ms", "offset: how much longer blue may be made to wait (mean)"),
+    ("CE %", 2, "of the call's packets that came with Congestion Experienced"),
+    ("TCP Mb/s", 2, "goodput of the bulk TCP flows together"),
+    ("alpha", 2, "drop bias: first-stage drops of green against blue (mean)"),
+    ("D ms", 1, "offset: how much longer blue may be made to wait (mean)"),
 ]
 
 
@@ -88,43 +94,6 @@ class Run:
         }
 
 
-def cell(column, value):
-    if value is None:
-        return "-"
-    if isinstance(value, str):
-        return value
-    return f"{value:.{2 if column in ('loss %', 'CE %', 'TCP Mb/s', 'alpha') else 1}f}"
-
-
-def text_table(rows):
-    names = [name for name, _ in COLUMNS]
-    cells = [names] + [[cell(n, row[n]) for n in names] for row in rows]
-    widths = [max(len(line[i]) for line in cells) for i in range(len(names))]
-    lines = []
-    for line in cells:
-        left = [c.ljust(w) for c, w in zip(line[:2], widths[:2], strict=True)]
-        right = [c.rjust(w) for c, w in zip(line[2:], widths[2:], strict=True)]
-        lines.append("  ".join(left + right).rstrip())
-    lines.insert(1, "-" * max(map(len, lines)))
-    return "\n".join(lines)
-
-
-def new_figure(rows, columns, height):
-    plt.rcParams.update({
-        "font.size": 10, "axes.spines.top": False, "axes.spines.right": False,
-        "axes.grid": True, "grid.color": "#e4e4e4", "axes.axisbelow": True,
-        "axes.edgecolor": "#888888", "axes.titlesize": 11, "axes.titlelocation": "left"})
-    return plt.subplots(rows, columns, figsize=(10, height), sharex=True, sharey="row",
-                        squeeze=False, layout="constrained")
-
-
-def legend_above(figure, axis):
-    figure.suptitle(" ", fontsize=20)        # room for it
-    handles, labels = axis.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="upper center", ncol=len(labels), frameon=False,
-                  fontsize=11)
-
-
 def stretch_delay(axis, slowest):
     """Logarithmic in what comes on top of the propagation, labelled with the delay."""
     zero = PROPAGATION - 1
@@ -139,7 +108,7 @@ def stretch_delay(axis, slowest):
 
 
 def plot_delay(runs):
-    figure, axes = new_figure(1, 2, 4.4)
+    figure, axes = new_figure(1, 2, 4.4, sharex=True, sharey="row")
     slowest = max(float(np.max(r.delays)) for r in runs if len(r.delays))
     for axis, ect in zip(axes[0], (False, True), strict=True):
         for run in (r for r in runs if r.ect == ect):
@@ -156,7 +125,7 @@ def plot_delay(runs):
 
 
 def plot_loop(runs):
-    figure, axes = new_figure(2, 2, 5.6)
+    figure, axes = new_figure(2, 2, 5.6, sharex=True, sharey="row")
     warmup, duration = runs[0].spec["warmup"], runs[0].spec["duration"]
     for column, ect in enumerate((False, True)):
         top, bottom = axes[0][column], axes[1][column]
@@ -176,16 +145,6 @@ def plot_loop(runs):
     axes[1][0].set_ylabel("offset D, ms")
     legend_above(figure, axes[0][0])
     return figure
-
-
-def save(figure, path):
-    buffer = io.BytesIO()
-    # no dates and no versions in it: the same data give the same bytes
-    figure.savefig(buffer, format="png", dpi=110, metadata={"Software": None})
-    plt.close(figure)
-    with open(path, "wb") as f:
-        f.write(buffer.getvalue())
-    return base64.b64encode(buffer.getvalue()).decode()
 
 
 def findings(runs):
@@ -209,40 +168,7 @@ def findings(runs):
     ]
 
 
-STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 2rem auto;
-       padding: 0 1rem; color: #222; background: #fff }
-h1 { font-size: 1.6rem } h2 { font-size: 1.2rem; margin-top: 2.2rem }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums }
-th, td { padding: .35rem .6rem; text-align: right; border-bottom: 1px solid #e4e4e4 }
-th { border-bottom: 2px solid #888; font-weight: 600 }
-th:nth-child(-n+2), td:nth-child(-n+2) { text-align: left }
-.dot { display: inline-block; width: .7em; height: .7em; border-radius: 50%; margin-right: .5em }
-img { width: 100% } pre { background: #f6f6f6; padding: .8rem; overflow-x: auto;
-font-size: .85rem } dt { font-weight: 600; margin-top: .6rem } dd { margin-left: 1.2rem }
-.note { color: #666; font-size: .9rem }
-"""
-
-
-def html_table(runs):
-    out = ["<table><tr>"]
-    out += [f'<th title="{html.escape(what)}">{html.escape(n)}</th>' for n, what in COLUMNS]
-    out.append("</tr>")
-    for run in runs:
-        row = run.row()
-        cells = [html.escape(cell(n, row[n])) for n, _ in COLUMNS]
-        cells[0] = f'<span class="dot" style="background:{run.colour}"></span>{cells[0]}'
-        out.append("<tr>" + "".join(f"<td>{c}</td>" for c in cells) + "</tr>")
-    out.append("</table>")
-    return "\n".join(out)
-
-
-def definitions(pairs):
-    return "<dl>" + "".join(f"<dt>{html.escape(n)}</dt><dd>{html.escape(t)}</dd>"
-                            for n, t in pairs) + "</dl>"
-
-
-def page(runs, images):
+def page(runs, losses, images):
     spec = runs[0].spec
     counted = spec["duration"] - spec["warmup"]
     shared = [c for c in runs[0].commands if all(c in r.commands for r in runs)]
@@ -252,15 +178,15 @@ def page(runs, images):
                      f"{html.escape('# tc -s -d qdisc show dev r1, at the end')}\n"
                      f"{html.escape(shown.rstrip())}</pre>" for title, lines, shown in own)
     return f"""<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>ABE: one call, one bottleneck</title>
+<html lang="en"><head><meta charset="utf-8"><title>ABE and DCCP: what a call gets</title>
 <meta name="viewport" content="width=device-width"><style>{STYLE}</style></head><body>
 <h1>A VoIP call and bulk TCP through one 2 Mb/s bottleneck</h1>
 <p>A call (G.711: 50 packets a second of 172 bytes, DSCP EF, green under ABE) and four CUBIC
 flows of iperf3 (blue) share a 2 Mb/s link with 20 ms propagation each way. The link's queueing
 discipline is all that differs. Each delay is measured from a packet: when it arrived less when
 it was sent.</p>
-<ul>{"".join(f"<li>{html.escape(f)}</li>" for f in findings(runs))}</ul>
-{html_table(runs)}
+{items(findings(runs))}
+{html_table(COLUMNS, [r.row() for r in runs], [r.colour for r in runs])}
 <p class="note">One-way delays include the 20 ms of propagation. {spec['duration']} s of traffic,
 the first {spec['warmup']} s cut, {counted} s counted; one run a line, seed {spec['seed']}. One run
 is an example, not a statistic: other seeds differ by some per cent.</p>
@@ -268,8 +194,8 @@ is an example, not a statistic: other seeds differ by some per cent.</p>
 <img alt="Distribution of the one-way delay of the call's packets under each scheme"
  src="data:image/png;base64,{images['delay']}">
 <p class="note">Each line is one scheme: the share of the call's packets that arrived within the
-delay below (the axis is logarithmic beyond the propagation). The further left and the steeper, the better; where a line ends is the slowest
-packet. Lost packets are not in it: see the table.</p>
+delay below (the axis is logarithmic beyond the propagation). The further left and the steeper,
+the better; where a line ends is the slowest packet. Lost packets are not in it: see the table.</p>
 <h2>The control loop</h2>
 <img alt="Drop bias and offset over time under both control loops"
  src="data:image/png;base64,{images['loop']}">
@@ -278,14 +204,14 @@ first stage; D says how long blue may be held back for green. Sampled each half 
 <h2>What each line means</h2>
 {definitions((label, text) for label, _, text in SCHEMES.values())}
 <h2>What each column means</h2>
-{definitions(COLUMNS)}
+{definitions((name, text) for name, _, text in COLUMNS)}
 <h2>The network</h2>
 <p>Three network namespaces in one machine; tbf is the link, and the scheme its queue. Delay is
 added on the other links, so that the bottleneck's queue is the only one that fills. Segmentation
 offloads are off, for equal terms.</p>
 <pre>{html.escape(chr(10).join(shared))}</pre>
 <h2>The schemes</h2>{blocks}
-<h2>Reproduce</h2>
+{losses.html()}<h1>Reproduce</h1>
 <pre>make demo
 tools/demo/run --seed {spec['seed']} --duration {spec['duration']} --warmup {spec['warmup']}</pre>
 <p>Each run is a VM that lives in virtual time, where an instruction takes a nanosecond: the same
@@ -295,14 +221,15 @@ seed gives the same packets at the same times. {html.escape('; '.join(runs[0].ve
 """
 
 
-def make(names, out):
-    """Reads OUT/raw, writes the rest of OUT, prints the table; returns the exit status."""
-    runs = [Run(os.path.join(out, "raw", name, "result.json")) for name in names]
+def make(queues, paths, out):
+    """Reads OUT/raw, writes the rest of OUT, prints the tables; returns the exit status."""
+    runs = [Run(os.path.join(out, "raw", name, "result.json")) for name in queues]
     rows = [r.row() for r in runs]
+    losses = Losses(out, paths)
     images = {"delay": save(plot_delay(runs), os.path.join(out, "delay.png")),
               "loop": save(plot_loop(runs), os.path.join(out, "loop.png"))}
     with open(os.path.join(out, "index.html"), "w", encoding="utf-8") as f:
-        f.write(page(runs, images))
+        f.write(page(runs, losses, images))
     with open(os.path.join(out, "table.json"), "w", encoding="ascii") as f:
         json.dump([{**row, "tc": run.spec["qdisc"]} for row, run in zip(rows, runs, strict=True)],
                   f, indent=1)
@@ -311,9 +238,10 @@ def make(names, out):
     print("\nA VoIP call (green) and 4 bulk TCP flows (blue) through 2 Mb/s, "
           f"{spec['duration'] - spec['warmup']} s; delays are one-way,\n"
           "from the packets, and include 20 ms of propagation.\n")
-    print(text_table(rows))
+    print(text_table(COLUMNS, rows))
     print()
     for line in findings(runs):
         print(f"* {line}")
+    print(f"\n{losses.text()}")
     print(f"\nPlots and explanation: {os.path.relpath(os.path.join(out, 'index.html'))}")
     return 0

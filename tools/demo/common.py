@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Tables, figures and HTML for both parts of the demo's report."""
+
+import base64
+import html
+import io
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 2rem auto;
+       padding: 0 1rem; color: #222; background: #fff }
+h1 { font-size: 1.6rem } h2 { font-size: 1.2rem; margin-top: 2.2rem }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums }
+th, td { padding: .35rem .6rem; text-align: right; border-bottom: 1px solid #e4e4e4 }
+th { border-bottom: 2px solid #888; font-weight: 600 }
+th:nth-child(-n+2), td:nth-child(-n+2) { text-align: left }
+.dot { display: inline-block; width: .7em; height: .7em; border-radius: 50%; margin-right: .5em }
+img { width: 100% } pre { background: #f6f6f6; padding: .8rem; overflow-x: auto;
+font-size: .85rem } dt { font-weight: 600; margin-top: .6rem } dd { margin-left: 1.2rem }
+.note { color: #666; font-size: .9rem }
+"""
+
+
+def cell(digits, value):
+    if value is None:
+        return "-"
+    return value if isinstance(value, str) else f"{value:.{digits}f}"
+
+
+def cells(columns, row):
+    return [cell(digits, row[name]) for name, digits, _ in columns]
+
+
+def text_table(columns, rows):
+    """The first two columns are text."""
+    lines = [[name for name, _, _ in columns]] + [cells(columns, row) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    lines = ["  ".join(c.ljust(w) if i < 2 else c.rjust(w)
+                       for i, (c, w) in enumerate(zip(line, widths, strict=True))).rstrip()
+             for line in lines]
+    lines.insert(1, "-" * max(map(len, lines)))
+    return "\n".join(lines)
+
+
+def html_table(columns, rows, colours):
+    """With a dot of its colour before each row."""
+    out = ["<table><tr>"]
+    out += [f'<th title="{html.escape(what)}">{html.escape(name)}</th>' for name, _, what in columns]
+    out.append("</tr>")
+    for row, colour in zip(rows, colours, strict=True):
+        line = [html.escape(c) for c in cells(columns, row)]
+        line[0] = f'<span class="dot" style="background:{colour}"></span>{line[0]}'
+        out.append("<tr>" + "".join(f"<td>{c}</td>" for c in line) + "</tr>")
+    out.append("</table>")
+    return "\n".join(out)
+
+
+def definitions(pairs):
+    return "<dl>" + "".join(f"<dt>{html.escape(n)}</dt><dd>{html.escape(t)}</dd>"
+                            for n, t in pairs) + "</dl>"
+
+
+def items(lines):
+    return "<ul>" + "".join(f"<li>{html.escape(line)}</li>" for line in lines) + "</ul>"
+
+
+def new_figure(rows, columns, height, **shared):
+    plt.rcParams.update({
+        "font.size": 10, "axes.spines.top": False, "axes.spines.right": False,
+        "axes.grid": True, "grid.color": "#e4e4e4", "axes.axisbelow": True,
+        "axes.edgecolor": "#888888", "axes.titlesize": 11, "axes.titlelocation": "left"})
+    return plt.subplots(rows, columns, figsize=(10, height), squeeze=False,
+                        layout="constrained", **shared)
+
+
+def legend_above(figure, axis):
+    figure.suptitle(" ", fontsize=20)        # room for it
+    handles, labels = axis.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="upper center", ncol=len(labels), frameon=False,
+                  fontsize=11)
+
+
+def save(figure, path):
+    buffer = io.BytesIO()
+    # no dates and no versions in it: the same data give the same bytes
+    figure.savefig(buffer, format="png", dpi=110, metadata={"Software": None})
+    plt.close(figure)
+    with open(path, "wb") as f:
+        f.write(buffer.getvalue())
+    return base64.b64encode(buffer.getvalue()).decode()
