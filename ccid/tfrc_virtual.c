@@ -58,7 +58,7 @@ static s64 byte_lost(struct tfrc_meter *m, const struct tfrc_params *par,
 
 /*
  * Eq. (13): what came after the LIP counts in units of S. Where a drop-tail
- * queue loses large packets 2*eta times as often as small ones (4.5), the
+ * queue loses large packets 2*eta times as often as small ones (4.2.3), the
  * same losses stand for half as many bytes.
  *
  * Appendix B.3, Definition 4: the packet that ends the interval counts as a

@@ -3,7 +3,7 @@
  * Loss intervals on an erasure channel with independent losses against
  * [VPS02]: mean and variance of TFRC's (CCID 248, Eqs. 3 and 4), of virtual
  * packets in packet mode (249, Eqs. 8 and 9) and in byte mode (250, Eqs. 13
- * and 14; drop-tail, 4.5; byte errors, Eq. 27).
+ * and 14; drop-tail, 4.2.3; byte errors, Eq. 27).
  *
  * A sender sends eta packets per window counter. The paper has N packets of
  * size S in a round trip, of which N - 1 are in the loss insensitive period

@@ -1,0 +1,46 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""CCIDs 249 and 250: 100-byte packets get what 1000-byte packets get with CCID 248 [VPS02].
+
+Under losses per packet for 249, in proportion to the packets' size for 250.
+tests/unit/test_tfrc_flow.c has the whole range of loss rates, in runs that are
+long enough to gate 10 %. What the emulated machine can do in a minute or two
+has a standard error of 4 %, so here the gate is those 10 % and twice that.
+"""
+
+import dccp
+from dccp_rates import flows
+from lib import Net, Tap, run
+
+S = "-o 129=1000 -o 193=1000"  # receiver's and sender's segment size
+WARM = 15
+GATE = 0.18
+
+
+def sent(net, ccid, size, rate, p, seconds):
+    """Mean payload that a flow sends, kb/s: what arrives, divided by 1 - p."""
+    report = flows(net, f"netem loss {100 * p}% limit 100000", ccid, size, rate, seconds, WARM, options="" if ccid == 248 else S)
+    packets = sum(f["bytes"] for f in report["flows"]) / len(report["flows"])
+    return packets * 8 / 1000 / report["seconds"] / (1 - p)
+
+
+def main():
+    t = Tap()
+    dccp.load()
+    run("modprobe dccp_tfrc")
+    net = Net(delay=120)
+    # what is offered is well above what is allowed
+    for p, large, small, seconds in ((0.02, 60, 420, 70), (0.1, 20, 140, 200)):
+        reference = sent(net, 248, 1000, large, p, 3 * seconds)
+        for ccid, loss in ((249, p), (250, p / 10)):
+            ours = sent(net, ccid, 100, small, loss, seconds)
+            t.ok(
+                abs(ours / reference - 1) < GATE,
+                f"CCID {ccid}, 100 bytes, p = {loss:g}: {ours:.1f} kb/s; CCID 248, 1000 bytes, p = {p}: {reference:.1f}",
+            )
+    net.close()
+    t.done()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Whole flows: the sender and the receiver of ccid/ over a channel with a
+ * delay and losses, in simulated time. Here are the long runs for which the VM
+ * takes too long; the same code in the kernel is measured by
+ * tests/selftests/dccp_rates.py and test_dccp_virtual.py.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "unit.h"
+#include "tfrc_rx.h"
+#include "tfrc_tx.h"
+
+#define MS	1000000ULL
+#define DELAY	(120 * MS)
+#define WARM	20		/* s */
+#define FLIGHT	65536		/* power of two */
+#define QUEUE	5		/* packets, net.dccp.default.tx_qlen */
+#define FLOWS	8
+
+/* Data on the way to the receiver, or feedback on the way back. */
+struct message {
+	u64	when;
+	u64	seq;
+	u32	size;
+	u8	ccval;
+	u32	x_recv;
+	u32	pinv;
+	struct tfrc_reported li[TFRC_NINTERVAL + 1];
+	u32	n_li;
+	u64	event;
+};
+
+/* All of them take as long, so the first one in is the first one out. */
+struct pipe {
+	struct message	*m;
+	u32		head;
+	u32		tail;
+};
+
+struct flow {
+	const struct tfrc_method *method;
+	struct tfrc_rx	rx;
+	struct tfrc_tx	tx;
+	struct pipe	data;
+	struct pipe	back;
+	u64		now;
+	u64		due;
+	u64		seq;
+	u64		event;
+	u64		sent;		/* payload after the warm-up, bytes */
+	u32		queue;
+	bool		waiting;
+	u32		size;
+	double		loss;
+	u64		random;
+};
+
+static struct message *put(struct flow *f, struct pipe *p)
+{
+	struct message *m = &p->m[p->tail++ % FLIGHT];
+
+	memset(m, 0, sizeof(*m));
+	m->when = f->now + DELAY;
+	return m;
+}
+
+static u64 first(const struct pipe *p)
+{
+	return p->head == p->tail ? ~0ULL : p->m[p->head % FLIGHT].when;
+}
+
+static void transmit(struct flow *f)
+{
+	while (f->queue) {
+		if (!f->tx.started)
+			tfrc_tx_start(&f->tx, f->size, 2 * DELAY / 1000, f->now);
+		f->due = tfrc_tx_due(&f->tx, f->now);
+		f->waiting = f->due > f->now;
+		if (f->waiting)
+			return;
+		tfrc_tx_send(&f->tx, f->size, true, f->now);
+		tfrc_tx_note(&f->tx, f->seq, f->now);
+		f->queue--;
+		if (f->now > WARM * 1000 * MS)
+			f->sent += f->size;
+		if (unit_unit(&f->random) >= f->loss) {
+			struct message *m = put(f, &f->data);
+
+			m->seq = f->seq;
+			m->size = f->size;
+			m->ccval = f->tx.wc & 15;
+		}
+		f->seq++;
+	}
+}
+
+static void receive(struct flow *f)
+{
+	struct message *d = &f->data.m[f->data.head++ % FLIGHT], *m;
+	struct tfrc_packet pkt = { .seq = d->seq, .size = d->size, .data = true };
+	enum tfrc_feedback why;
+	u32 i;
+
+	why = tfrc_rx_packet(&f->rx, &pkt, d->ccval, f->now);
+	if (why == TFRC_FEEDBACK_NONE)
+		return;
+	tfrc_rx_report(&f->rx, why, f->now);
+	m = put(f, &f->back);
+	m->seq = f->rx.seq_high;
+	m->x_recv = f->rx.x_recv;
+	m->pinv = tfrc_rx_loss_event_rate(&f->rx);
+	m->n_li = f->rx.history.n;
+	for (i = 0; i < m->n_li; i++) {
+		m->li[i].start = f->rx.history.i[i].start;
+		m->li[i].packets = f->rx.history.i[i].packets;
+		m->li[i].drops = f->rx.history.i[i].drops;
+	}
+}
+
+static void feedback(struct flow *f)
+{
+	struct message *m = &f->back.m[f->back.head++ % FLIGHT];
+	struct tfrc_feedback_in fb = { .x_recv = m->x_recv };
+	u32 wc = 0;
+
+	fb.t_sent = tfrc_tx_sent_time(&f->tx, m->seq, &wc);
+	if (fb.t_sent) {
+		fb.rtt = (f->now - fb.t_sent) / 1000;
+		tfrc_tx_acked_wc(&f->tx, wc, f->now);
+	}
+	fb.pinv = m->pinv == U32_MAX ? TFRC_PINV_NONE :
+				       m->pinv << TFRC_PINV_SHIFT;
+	if (m->n_li) {
+		fb.new_event = m->li[0].start > f->event;
+		f->event = m->li[0].start;
+	}
+	if (f->method->sender_counts && fb.t_sent && m->n_li > 1)
+		fb.pinv = tfrc_tx_pinv(&f->tx, m->li, m->n_li, wc);
+	tfrc_tx_feedback(&f->tx, &fb, f->now);
+}
+
+/* Payload that a flow sends, bytes/s, when @rate packets/s are offered. */
+static double run(const struct tfrc_method *method, u32 s, u32 size,
+		  double rate, double loss, u32 seconds, u64 seed)
+{
+	static struct message data[FLIGHT], back[FLIGHT];
+	struct flow f = {
+		.method = method, .data.m = data, .back.m = back, .seq = 100,
+		.size = size, .loss = loss, .random = seed,
+	};
+	struct tfrc_params par = method->defaults;
+	u64 offer = MS, end = seconds * 1000 * MS;
+
+	if (s)
+		par.s = s;
+	tfrc_tx_init(&f.tx, &par);
+	tfrc_rx_init(&f.rx, method, &par, 99, 2 * DELAY / 1000);
+	while (offer < end) {
+		u64 sends = f.waiting ? f.due : ~0ULL;
+		u64 expires = f.tx.t_nofeedback ?: ~0ULL;
+
+		f.now = min(min(offer, sends), min(expires, min(first(&f.data),
+								first(&f.back))));
+		if (f.now == first(&f.data)) {
+			receive(&f);
+		} else if (f.now == first(&f.back)) {
+			feedback(&f);
+		} else if (f.now == expires) {
+			tfrc_tx_expired(&f.tx, f.now);
+		} else if (f.now == offer) {
+			offer += 1e9 / rate;
+			if (f.queue < QUEUE)
+				f.queue++;
+		}
+		transmit(&f);
+	}
+	return f.sent / (double)(seconds - WARM);
+}
+
+static double mean(const struct tfrc_method *method, u32 s, u32 size,
+		   double rate, double loss, u32 seconds)
+{
+	double sum = 0;
+	u32 i;
+
+	for (i = 0; i < FLOWS; i++)
+		sum += run(method, s, size, rate, loss, seconds, 1000 + i);
+	return sum / FLOWS;
+}
+
+/* [VOIP05] Tables 5 and 2, kb/s with 32 bytes of headers. */
+static void tables(void)
+{
+	static const struct {
+		double p, sp200, tfrc200, sp14, tfrc14;
+	} rows[] = {
+		{ .001, 183.45, 178.35, 17.71, 17.69 },
+		{ .005, 185.06, 138.06, 18.11, 17.69 },
+		{ .01,	185.33,	 92.43, 17.69, 17.80 },
+		{ .02,	185.57,	 62.18, 17.69, 13.41 },
+		{ .04,	185.14,	 45.43, 17.69,	8.84 },
+		{ .05,	180.08,	 39.44, 17.69,	7.63 },
+		{ .066, 168.51,	 31.16, 17.69,	6.46 },
+		{ .1,	127.33,	 21.96, 17.69,	4.29 },
+		{ .2,	 54.66,	     0, 17.80,	   0 },
+	};
+	u32 seconds = unit_samples(1000) + WARM, i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct {
+			const struct tfrc_method *method;
+			u32 size;
+			double rate, paper;
+		} c[] = {
+			{ &tfrc_sp,	  200, 100, rows[i].sp200 },
+			{ &tfrc_standard, 200, 100, rows[i].tfrc200 },
+			{ &tfrc_sp,	  14,	50, rows[i].sp14 },
+			{ &tfrc_standard, 14,	50, rows[i].tfrc14 },
+		};
+		u32 j;
+
+		for (j = 0; j < ARRAY_SIZE(c); j++) {
+			double ours, ratio;
+
+			if (!c[j].paper)
+				continue;
+			ours = mean(c[j].method, 0, c[j].size, c[j].rate,
+				    rows[i].p, seconds);
+			ours *= (c[j].size + 32.) / c[j].size * 8 / 1000;
+			ratio = ours / c[j].paper;
+			ok(ratio > .8 && ratio < 1.2,
+			   "CCID %u, %u bytes, p = %g: %.2f kb/s, paper %.2f, ratio %.2f",
+			   c[j].method->ccid, c[j].size, rows[i].p, ours,
+			   c[j].paper, ratio);
+		}
+	}
+}
+
+/*
+ * [VPS02] 3: what a flow may send does not depend on the size of its packets,
+ * be they lost alike (packet mode) or in proportion to their size (byte mode).
+ */
+static void sizes(void)
+{
+	static const double rates[] = { .005, .01, .02, .05, .1 };
+	u32 seconds = unit_samples(1000) + WARM, i;
+
+	for (i = 0; i < ARRAY_SIZE(rates); i++) {
+		double p = rates[i];
+		double large = mean(&tfrc_standard, 0, 1000, 200, p, seconds);
+		double small = mean(&tfrc_vp_packet, 1000, 100, 2000, p, seconds);
+		double bytes = mean(&tfrc_vp_byte, 1000, 100, 2000, p / 10,
+				    seconds);
+
+		ok(fabs(small / large - 1) < .1,
+		   "CCID 249, 100 bytes, p = %g: %.3f of 1000 bytes", p,
+		   small / large);
+		ok(fabs(bytes / large - 1) < .1,
+		   "CCID 250, 100 bytes, p = %g for 1000: %.3f of 1000 bytes", p,
+		   bytes / large);
+	}
+}
+
+int main(void)
+{
+	tables();
+	sizes();
+	return unit_end();
+}
