@@ -242,7 +242,8 @@ static enum hrtimer_restart tfrc_timer(struct hrtimer *timer)
 	bh_lock_sock(sk);
 	ccid = dccp_sk(sk)->dccps_hc_tx_ccid;
 	hc = is_tfrc(ccid) ? ccid_priv(ccid) : NULL;
-	if (hc && hc->timer == t) {
+	/* A closed socket must not live on for want of feedback. */
+	if (hc && hc->timer == t && sk->sk_state != DCCP_CLOSED) {
 		if (sock_owned_by_user(sk))
 			timer_start(t, ktime_get_ns() + 100 * NSEC_PER_USEC);
 		else

@@ -42,7 +42,7 @@ struct tx_info {		/* struct tfrc_tx_info of <linux/tfrc.h> */
 
 static struct {
 	int ccid, flows, size, small, port;
-	double rate, seconds, warm, pause, silence;
+	double rate, seconds, warm, pause, silence, grid;
 	bool arrivals, gate;
 	int n_options;
 	struct {
@@ -194,6 +194,7 @@ static void loop(void)
 {
 	static struct pollfd fds[MAX_FLOWS];
 	__s64 begin = now() + NSEC / 10, end, warm, step = 0, t;
+	__s64 grid = cfg.grid * NSEC / 1000;
 	int i;
 
 	end = begin + cfg.seconds * NSEC;
@@ -218,10 +219,16 @@ static void loop(void)
 			if (flow[i].next < next)
 				next = flow[i].next;
 		}
+		if (grid)
+			next += grid - (next - begin) % grid;
 		t = now();
 		next = next > t ? next - t : 0;
 		ts.tv_sec = next / NSEC;
 		ts.tv_nsec = next % NSEC;
+		if (grid) {
+			nanosleep(&ts, NULL);
+			ts = (struct timespec){ 0 };
+		}
 		if (ppoll(fds, cfg.flows, &ts, NULL) < 0)
 			die("poll");
 		t = now();
@@ -271,6 +278,7 @@ static void __attribute__((noreturn)) usage(int status)
 	      "  -t SECONDS  how long (10)\n"
 	      "  -w SECONDS  of that, before receivers count (0)\n"
 	      "  -p AT,LONG  say nothing for LONG seconds from AT on\n"
+	      "  -W MS       only wake up that often, for many flows\n"
 	      "  -o NR=VALUE socket option of the CCID\n"
 	      "  -P PORT     (6000)\n"
 	      "  -a          print each arrival: flow, ns, bytes\n"
@@ -284,7 +292,7 @@ int main(int argc, char **argv)
 	struct rlimit files = { 8192, 8192 };
 	int c;
 
-	while ((c = getopt(argc, argv, "s:S:r:t:w:p:o:P:agh")) != -1) {
+	while ((c = getopt(argc, argv, "s:S:r:t:w:W:p:o:P:agh")) != -1) {
 		switch (c) {
 		case 's':
 			cfg.size = atoi(optarg);
@@ -300,6 +308,9 @@ int main(int argc, char **argv)
 			break;
 		case 'w':
 			cfg.warm = atof(optarg);
+			break;
+		case 'W':
+			cfg.grid = atof(optarg);
 			break;
 		case 'P':
 			cfg.port = atoi(optarg);

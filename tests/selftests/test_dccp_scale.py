@@ -1,0 +1,152 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+# vm: --mem 2G --append slub_debug=FZ,ccid*,tfrc*,DCCP,kmalloc-96
+"""A thousand calls at once over CCID 4, and what they cost beside the kernel's own CCID 3.
+
+Here an instruction takes a nanosecond, so the machine does a billion a second,
+and fifty thousand packets a second are more than it can do, whatever the CCID.
+So a thousand calls send two packets a second for a minute; the cost of a packet
+comes from fewer calls that send fifty a second. It is all that the machine
+does: both ends, the router between them, feedback, and the program.
+
+The bounds on memory were chosen beforehand.
+"""
+
+import json
+import re
+import subprocess
+import time
+from glob import glob
+
+import dccp
+from lib import Net, Tap, run
+
+CALLS = 1000
+FEW = 50
+SIZE = 172
+
+
+def idle():
+    """CPU time, s: idle, all. /proc/stat knows no more than hundredths."""
+    with open("/proc/timer_list", encoding="ascii") as f:
+        times = re.findall(r"\.(?:idle|iowait)_sleeptime *: (\d+) nsecs", f.read())
+    return sum(map(int, times)) / 1e9, time.monotonic()
+
+
+def kernel_memory():
+    """Bytes in slabs; those in big pieces come from elsewhere."""
+    with open("/proc/meminfo", encoding="ascii") as f:
+        info = {line.split(":")[0]: int(line.split()[1]) for line in f}
+    return 1024 * (info["Slab"] + info["KernelStack"] + info["PageTables"])
+
+
+def available():
+    with open("/proc/meminfo", encoding="ascii") as f:
+        return 1024 * next(int(line.split()[1]) for line in f if line.startswith("MemAvailable"))
+
+
+def objects(*names):
+    """(objects, bytes) in slab caches."""
+    count = size = 0
+    for path in sorted(path for name in names for path in glob(f"/sys/kernel/slab/{name}")):
+        with open(f"{path}/objects", encoding="ascii") as f:
+            n = int(f.read().split()[0])
+        with open(f"{path}/object_size", encoding="ascii") as f:
+            size += n * int(f.read())
+        count += n
+    return count, size
+
+
+def ccid_memory():
+    """Bytes of the CCIDs' own state: CCID 3 has more caches, 4 has timers."""
+    return objects("*ccid*_hc_*_sock", "tfrc*", "kmalloc-96")[1]
+
+
+def sockets():
+    return objects("DCCP")[0]
+
+
+class Load:
+    """dccpload, and what is to be seen halfway."""
+
+    def __init__(self, ccid, calls, rate, seconds):
+        start = available(), kernel_memory(), ccid_memory()
+        options = f"-g -s {SIZE} -r {rate} -t {seconds} -W 10 {ccid} {calls}"
+        with subprocess.Popen(["dccpload", *options.split()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as p:
+            if p.stdout.readline() != "ready\n":
+                raise RuntimeError(f"dccpload {options} is not ready")
+            p.stdin.write("\n")
+            p.stdin.flush()
+            time.sleep(seconds / 4)
+            begin = idle()
+            time.sleep(seconds / 2)
+            end = idle()
+            middle = available(), kernel_memory(), ccid_memory()
+            out = p.communicate()[0]
+        if p.returncode:
+            raise RuntimeError(f"dccpload {options}: exit {p.returncode}")
+        self.report = json.loads(out)
+        self.busy = end[1] - begin[1] - (end[0] - begin[0])
+        self.instructions = self.busy * 1e9 / (calls * rate * (end[1] - begin[1]))
+        self.available = (start[0] - middle[0]) / calls
+        self.slab = (middle[1] - start[1]) / calls
+        self.ccid = (middle[2] - start[2]) / calls
+
+
+def total(report, what):
+    return sum(f[what] for f in report["flows"])
+
+
+def many(t, ccid):
+    """A thousand calls; the load, for comparison."""
+    rate, seconds = 2, 60
+    load = Load(ccid, CALLS, rate, seconds)
+    flows = load.report["flows"]
+    offered, sent, refused, got = (total(load.report, what) for what in ("offered", "sent", "refused", "all"))
+    t.note(f"CCID {ccid}: {CALLS} calls, {seconds} s, {sent} packets sent, {got} received, {refused} refused")
+    t.note(f"CCID {ccid}: memory of a call: {load.ccid:.0f} bytes of the CCID, {load.slab:.0f} in slabs, "
+           f"{load.available:.0f} less available")
+    t.note(f"CCID {ccid}: the machine was busy for {load.busy / seconds * 2:.1%} of the time")
+    t.ok(offered >= CALLS * rate * seconds * 0.99, f"CCID {ccid}: all of it was offered", offered)
+    t.ok(refused < 0.01 * offered, f"CCID {ccid}: refused {refused} of {offered}")
+    late = [f for f in flows if f["all"] < f["sent"] - 1]  # one may be under way
+    t.ok(not late, f"CCID {ccid}: all calls live, without loss", late[:3])
+    if ccid != 3:
+        t.ok(not total(load.report, "rx_lost") and not total(load.report, "rx_events"), f"CCID {ccid}: it knows of no loss either")
+    return load
+
+
+def fast(t, ccid):
+    """Instructions per packet at the rate of a call."""
+    load = Load(ccid, FEW, 50, 8)
+    sent, got = total(load.report, "sent"), total(load.report, "all")
+    t.note(f"CCID {ccid}: {FEW} calls, 50 packets/s each: {load.instructions:.0f} instructions a packet")
+    t.ok(got > 0.98 * sent > 0.97 * FEW * 50 * 8, f"CCID {ccid}: {got} of {sent} packets received")
+    return load
+
+
+def main():
+    t = Tap()
+    dccp.load()
+    run("modprobe dccp_tfrc")
+    net = Net(delay=20)
+    run("sysctl -qw net.dccp.default.retries2=2")
+    fixed = sockets()
+    loads = {}
+    for ccid in (3, 4):
+        loads[ccid] = many(t, ccid), fast(t, ccid)
+        dccp.settle()
+        left = [n for n in dccp.slabs().values() if n]
+        t.ok(sockets() == fixed and not left, f"CCID {ccid}: all is freed", f"{sockets()} sockets, {dccp.slabs()}")
+    stock, ours = loads[3][0], loads[4][0]
+    t.ok(0 < ours.ccid < 3 * stock.ccid + 16384, f"memory of the CCID in a call: {ours.ccid:.0f} bytes, of CCID 3 {stock.ccid:.0f}")
+    t.ok(ours.slab - stock.slab < 2 * stock.ccid + 16384, f"all memory of a call: {ours.slab:.0f} bytes, with CCID 3 {stock.slab:.0f}")
+    t.note(f"instructions a packet: {loads[4][1].instructions:.0f}, with CCID 3 {loads[3][1].instructions:.0f}")
+    res = run("rmmod dccp_tfrc", check=False)
+    t.ok(not res.returncode, "the module goes", res.stderr)
+    net.close()
+    t.done()
+
+
+if __name__ == "__main__":
+    main()
