@@ -173,6 +173,50 @@ def test_options(t):
             t.ok(re.search(r"rtt:2[4-9]\d", out) and "rto:" in out, f"CCID {ccid}: ss shows RTT and RTO", out)
 
 
+def parameter(name, value):
+    """Set a module parameter; False if it is refused."""
+    try:
+        with open(f"/sys/module/dccp_tfrc/parameters/{name}", "w", encoding="ascii") as f:
+            f.write(str(value))
+    except OSError:
+        return False
+    return True
+
+
+def test_parameters(t):
+    """Module parameters are the defaults of new connections, and have ranges."""
+    new = {"segment": 1000, "header": 40, "min_interval": 20000, "discount": 0}
+    old = {"segment": 1460, "header": 36, "min_interval": 10000, "discount": 1}
+    for name, bad in (
+        ("segment", (0, 31, 65536, -1, "x")),
+        ("header", (256, -1)),
+        ("min_interval", (1000001, -1)),
+        ("discount", (2, -1)),
+    ):
+        t.ok(not any(parameter(name, value) for value in bad), f"parameter {name} refuses {bad}")
+        with open(f"/sys/module/dccp_tfrc/parameters/{name}", encoding="ascii") as f:
+            value = f.read().strip()
+        t.ok(value == str(old[name]), f"parameter {name} is still {old[name]}", value)
+        t.ok(parameter(name, new[name]), f"parameter {name} takes {new[name]}")
+    for ccid, wanted in ((4, (1000, 40, 20000, 0)), (249, (1000, 0, 0, 0)), (248, (0, 0, 0, 0))):
+        with dccp.connection(socket.AF_INET, {"ccid": [ccid]}, {"ccid": [ccid]}) as (client, server):
+            found = (*(number(client, option) for option in (193, 194, 195)), number(server, 131))
+            t.ok(found == wanted, f"CCID {ccid}: S, H, Min Interval and discounting are the parameters'", found)
+    for name, value in old.items():
+        parameter(name, value)
+
+
+def test_empty(t):
+    """Datagrams without a byte are sent and received (RFC 5762, 4.1), and do not stop a call."""
+    for ccid in (4, 248, 249, 250):
+        with dccp.connection(socket.AF_INET, {"ccid": [ccid]}, {"ccid": [ccid]}) as (client, server):
+            got = []
+            for n in range(20):
+                client.send(bytes(100 * (n % 2)))
+                got.append(len(server.recv(2000)))
+            t.ok(got == [0, 100] * 10, f"CCID {ccid}: empty datagrams between others", got)
+
+
 def main():
     t = Tap()
     dccp.load()
@@ -184,6 +228,8 @@ def main():
     test_sudden_loss(t, net)
     test_ecn(t, net)
     test_options(t)
+    test_parameters(t)
+    test_empty(t)
     net.close()
     t.done()
 
