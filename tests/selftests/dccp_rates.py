@@ -49,9 +49,9 @@ def seconds(ccid, p):
     return 60 if p < 0.01 else 120 if p < 0.03 else 400
 
 
-def offered(ccid, p, rate):
-    """What the application offers, packets/s: as in the paper, or else twice what the socket takes."""
-    return min(rate, 40) if ccid == 248 and p > 0.03 else rate
+def offered(paper, size, rate):
+    """What the application offers, packets/s: as in the paper, or else twice what the socket should take."""
+    return min(rate, round(2 * paper * 1000 / 8 / (size + 32)) + 5)
 
 
 def main(size, rate, table):
@@ -62,7 +62,7 @@ def main(size, rate, table):
     net = Net(delay=120)
     for ccid, column in table.items():
         for p, paper in zip(DROP_RATES, column, strict=True):
-            report = flows(net, f"netem loss {100 * p}% limit 100000", ccid, size, offered(ccid, p, rate), seconds(ccid, p), WARM)
+            report = flows(net, f"netem loss {100 * p}% limit 100000", ccid, size, offered(paper, size, rate), seconds(ccid, p), WARM)
             ours = sending_rate(report, p, size)
             text = f"CCID {ccid}, {size} bytes, p = {p}: {ours:.2f} kb/s, paper {paper}, ratio {ours / paper:.2f}"
             if p <= HIGHEST[ccid]:

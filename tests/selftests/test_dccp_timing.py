@@ -119,8 +119,9 @@ def test_ecn(t, net):
     for ccid in (4, 248, 249, 250):
         report, _ = load(f"-s 200 -r 100 -t 40 {ccid} 2")
         f = report["flows"][0]
-        share = f["rx_marked"] / f["rx_packets"]
-        t.ok(f["rx_lost"] == 0 and 0.03 < share < 0.07, f"CCID {ccid}: {share:.1%} marked, none lost", f)
+        n, marked = f["rx_packets"], f["rx_marked"]
+        off = abs(marked - 0.05 * n) / (0.05 * 0.95 * n) ** 0.5
+        t.ok(f["rx_lost"] == 0 and off < 4.5, f"CCID {ccid}: {marked} of {n} marked, none lost", f)
         t.ok(f["rx_events"] > 5 and f["p"] > 0, f"CCID {ccid}: marks are loss events", f)
     net.fresh("netem limit 10000")
 

@@ -30,7 +30,7 @@ def main():
     run("modprobe dccp_tfrc")
     net = Net(delay=120)
     # what is offered is well above what is allowed
-    for p, large, small, seconds in ((0.02, 60, 420, 70), (0.1, 20, 140, 200)):
+    for p, large, small, seconds in ((0.02, 60, 400, 55), (0.1, 20, 130, 140)):
         reference = sent(net, 248, 1000, large, p, 3 * seconds)
         for ccid, loss in ((249, p), (250, p / 10)):
             ours = sent(net, ccid, 100, small, loss, seconds)
