@@ -121,11 +121,29 @@ static const struct tfrc_method *ccid_method(const struct ccid *ccid)
 
 /* Sender */
 
+/**
+ * struct tfrc_timer - a timer that may outlive the half-connection
+ * @timer: fires in softirq
+ * @sk: socket
+ * @refs: of this memory
+ * @lock: of what follows, and of starting and cancelling @timer
+ * @armed: queued, or fired and not yet seen by the handler: holds a reference
+ *	of this, of @sk and of the module
+ * @dead: the half-connection has gone; never to be started again
+ * @retry: how long to wait for the owner of the socket, ns
+ */
 struct tfrc_timer {
 	struct hrtimer	timer;
 	struct sock	*sk;
 	refcount_t	refs;
+	spinlock_t	lock;		/* armed, dead, start and cancel */
+	bool		armed;
+	bool		dead;
+	u32		retry;
 };
+
+#define RETRY_MIN	(100 * NSEC_PER_USEC)
+#define RETRY_MAX	(10 * NSEC_PER_MSEC)
 
 /**
  * struct tfrc_hc_tx - sending half-connection
@@ -185,13 +203,30 @@ static void timer_put(struct tfrc_timer *t)
 		kfree(t);
 }
 
+/* What an armed timer holds. */
+static void timer_release(struct tfrc_timer *t)
+{
+	struct sock *sk = t->sk;
+
+	timer_put(t);
+	sock_put(sk);
+	module_put(THIS_MODULE);
+}
+
 static void timer_start(struct tfrc_timer *t, u64 when)
 {
-	if (hrtimer_try_to_cancel(&t->timer) != 1) {
-		sock_hold(t->sk);
-		refcount_inc(&t->refs);
+	spin_lock_bh(&t->lock);
+	if (!t->dead) {
+		if (!t->armed) {
+			t->armed = true;
+			refcount_inc(&t->refs);
+			sock_hold(t->sk);
+			__module_get(THIS_MODULE);
+		}
+		hrtimer_start(&t->timer, ns_to_ktime(when),
+			      HRTIMER_MODE_ABS_SOFT);
 	}
-	hrtimer_start(&t->timer, ns_to_ktime(when), HRTIMER_MODE_ABS_SOFT);
+	spin_unlock_bh(&t->lock);
 }
 
 /* Set the timer to what comes first, if it is not. */
@@ -237,21 +272,30 @@ static enum hrtimer_restart tfrc_timer(struct hrtimer *timer)
 	struct tfrc_timer *t = container_of(timer, struct tfrc_timer, timer);
 	struct sock *sk = t->sk;
 	struct ccid *ccid;
-	struct tfrc_hc_tx *hc;
+
+	/* Started again meanwhile: the references are the next run's. */
+	spin_lock(&t->lock);
+	if (hrtimer_is_queued(timer)) {
+		spin_unlock(&t->lock);
+		return HRTIMER_NORESTART;
+	}
+	t->armed = false;
+	spin_unlock(&t->lock);
 
 	bh_lock_sock(sk);
-	ccid = dccp_sk(sk)->dccps_hc_tx_ccid;
-	hc = is_tfrc(ccid) ? ccid_priv(ccid) : NULL;
-	/* A closed socket must not live on for want of feedback. */
-	if (hc && hc->timer == t && sk->sk_state != DCCP_CLOSED) {
-		if (sock_owned_by_user(sk))
-			timer_start(t, ktime_get_ns() + 100 * NSEC_PER_USEC);
-		else
-			expired(sk, hc);
+	if (sock_owned_by_user(sk)) {
+		/* The owner may change the CCIDs: look at nothing else. */
+		t->retry = clamp_t(u32, 2 * t->retry, RETRY_MIN, RETRY_MAX);
+		timer_start(t, ktime_get_ns() + t->retry);
+	} else {
+		t->retry = 0;
+		ccid = dccp_sk(sk)->dccps_hc_tx_ccid;
+		/* A closed socket must not live on for want of feedback. */
+		if (!t->dead && is_tfrc(ccid) && sk->sk_state != DCCP_CLOSED)
+			expired(sk, ccid_priv(ccid));
 	}
 	bh_unlock_sock(sk);
-	timer_put(t);
-	sock_put(sk);
+	timer_release(t);
 	return HRTIMER_NORESTART;
 }
 
@@ -267,6 +311,7 @@ static int tfrc_hc_tx_init(struct ccid *ccid, struct sock *sk)
 	hc->timer->timer.function = tfrc_timer;
 	hc->timer->sk = sk;
 	refcount_set(&hc->timer->refs, 1);
+	spin_lock_init(&hc->timer->lock);
 
 	hc->method = ccid_method(ccid);
 	default_params(hc->method, &par);
@@ -277,11 +322,16 @@ static int tfrc_hc_tx_init(struct ccid *ccid, struct sock *sk)
 static void tfrc_hc_tx_exit(struct sock *sk)
 {
 	struct tfrc_timer *t = hc_tx(sk)->timer;
+	bool cancelled;
 
-	if (hrtimer_try_to_cancel(&t->timer) == 1) {
-		timer_put(t);
-		__sock_put(sk);
-	}
+	spin_lock_bh(&t->lock);
+	t->dead = true;
+	cancelled = t->armed && hrtimer_try_to_cancel(&t->timer) == 1;
+	if (cancelled)
+		t->armed = false;
+	spin_unlock_bh(&t->lock);
+	if (cancelled)
+		timer_release(t);
 	timer_put(t);
 }
 
@@ -322,6 +372,7 @@ static int tfrc_hc_tx_send(struct sock *sk, struct sk_buff *skb)
 	arm(hc);
 	DCCP_SKB_CB(skb)->dccpd_ccval = hc->tx.wc & 15;
 	/* Each time: the application's IP_TOS overwrites it. */
+	INET_ECN_dontxmit(sk);
 	if (dccp_sk(sk)->dccps_peer_ecn)
 		INET_ECN_xmit(sk);
 	return CCID_PACKET_SEND_AT_ONCE;
@@ -458,7 +509,9 @@ static void tfrc_hc_tx_packet_recv(struct sock *sk, struct sk_buff *skb)
 		s64 us = div_u64(now - fb.t_sent, NSEC_PER_USEC) -
 			 10LL * dp->dccps_options_received.dccpor_elapsed_time;
 
-		fb.rtt = clamp_t(s64, us, TFRC_RTT_MIN, TFRC_RTT_MAX);
+		/* What came after the last data packet was not noted. */
+		if (tfrc_seq_diff(hc->tx.seq_last, ackno) <= 0)
+			fb.rtt = clamp_t(s64, us, TFRC_RTT_MIN, TFRC_RTT_MAX);
 		tfrc_tx_acked_wc(&hc->tx, wc, now);
 	}
 	fb.x_recv = hc->x_recv;
@@ -647,11 +700,16 @@ static void tfrc_hc_rx_packet_recv(struct sock *sk, struct sk_buff *skb)
 		.data	= dccp_data_packet(skb),
 		.ce	= is_ce(skb),
 	};
+	struct tfrc_params par = rx->par;
 	u64 now = ktime_get_ns();
 	enum tfrc_feedback why;
 
 	if (pkt.data)
 		pkt.size = skb->len - dccp_hdr(skb)->dccph_doff * 4;
+	/* DCCP keeps the packet to itself that makes a server's connection. */
+	if (dp->dccps_role == DCCP_ROLE_SERVER && !rx->n_waiting &&
+	    rx->last.seq == rx->first_seq)
+		tfrc_rx_init(rx, rx->method, &par, SUB48(pkt.seq, 1), rx->rtt);
 	why = tfrc_rx_packet(rx, &pkt, dccp_hdr(skb)->dccph_ccval, now);
 	if (why == TFRC_FEEDBACK_NONE)
 		return;

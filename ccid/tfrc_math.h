@@ -64,12 +64,12 @@ static inline u32 tfrc_sqrt(u64 x)
  * 2^65 / 3 is (2/3) in Q64. Of p as Q20 the error is under 2^-20, times 9
  * against 1; the cube is taken in steps that stay below 2^50.
  *
- * Return: f(p), Q32: from 4.6e-5 for the greatest @pinv to 243.3 for p = 1.
+ * Return: f(p), Q32: from 2.0e-4 for the greatest @pinv to 243.3 for p = 1.
  */
 static inline u64 tfrc_f(u32 pinv)
 {
 	u64 root = tfrc_sqrt(div64_u64(12297829382473034410ULL, pinv) << 8);
-	u64 p = (1ULL << 28) / pinv;			/* Q20 */
+	u64 p = 0x10000000U / pinv;			/* Q20 */
 	u64 g = (1ULL << 20) + 9 * p + ((288 * ((p * p) >> 20) * p) >> 20);
 
 	return (root * g) >> 20;			/* 2^32 * 2^29 at most */

@@ -373,6 +373,9 @@ void tfrc_rx_report(struct tfrc_rx *rx, enum tfrc_feedback why, u64 now)
 	rx->mark[mark].bytes = rx->bytes;
 	rx->n_mark++;
 	rx->wc_feedback = rx->wc_high;
+	/* Long ago stays long ago. */
+	if ((s32)(rx->wc_high - rx->wc_event) > 1 << 30)
+		rx->wc_event = rx->wc_high - (1 << 30);
 
 	if (!rx->history.n)
 		return;

@@ -191,8 +191,10 @@ void tfrc_tx_send(struct tfrc_tx *tx, u32 size, bool waited, u64 now)
 	u64 due = tx->t_last ? tfrc_tx_due(tx, now) : now;
 
 	if (tx->t_last)
-		tx->gap = tfrc_ewma(tx->gap, min_t(u64, now - tx->t_last,
-						   1ULL << 32) / 1000 << 8, 9);
+		tx->gap = tfrc_ewma(tx->gap,
+				    div_u64(min_t(u64, now - tx->t_last,
+						  1ULL << 32), 1000) << 8,
+				    9);
 	if (size)
 		tx->s_mean = tfrc_ewma(tx->s_mean, size << 8, 9);
 	update_wc(tx, now);
@@ -247,6 +249,7 @@ void tfrc_tx_note(struct tfrc_tx *tx, u64 seq, u64 now)
 {
 	u32 i = tx->n_sent % TFRC_SENT, j = (tx->n_sent - 1) % TFRC_SENT;
 
+	tx->seq_last = seq;
 	if (tx->n_sent && now - tx->sent[j].time < note_gap(tx)) {
 		tx->sent[j].limited |= tx->limited;
 		tx->limited = false;

@@ -70,6 +70,7 @@ struct tfrc_reported {
  * @gap: mean time between packets, us, Q24.8
  * @sent: packets sent, by the low bits of @n_sent; not each at high rates
  * @n_sent: how many were noted
+ * @seq_last: sequence number of the last data packet
  * @begun: where loss intervals began, and the window counters then
  * @n_begun: how many have been seen
  * @nofeedback: expiries of the timer
@@ -112,6 +113,7 @@ struct tfrc_tx {
 		bool	limited;
 	}			sent[TFRC_SENT];
 	u32			n_sent;
+	u64			seq_last;
 
 	struct {
 		u64	start;
