@@ -415,7 +415,7 @@ static u8 *put24(u8 *to, u64 value, u32 most)
  * @ackno: acknowledgment number of the packet that will carry it
  * @data: room for TFRC_INTERVALS_SIZE bytes
  *
- * Nonces are not sent, so their echo is 0.
+ * The echo of the ECN nonce is 0: RFC 8311 has done away with nonces.
  *
  * Return: bytes used.
  */

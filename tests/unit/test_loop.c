@@ -28,7 +28,7 @@ static s64 log_of(long double x)
 	return log2l(x) * Q32;
 }
 
-/* The paper's 5.2, INTERFACE defaults. */
+/* The defaults: [ABE99] 5.2, and tc-abe(8) for what is ours. */
 static struct abe_loop_parms default_parms(u32 kind)
 {
 	return (struct abe_loop_parms) {

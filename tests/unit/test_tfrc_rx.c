@@ -920,6 +920,34 @@ static void test_fuzz(void)
 	ok(!bad, "fuzz: everything stays within its bounds");
 }
 
+/*
+ * A run without loss that outlasts the window counter's 32 bits: the next
+ * loss is an event all the same.
+ */
+static void test_long_run(void)
+{
+	struct hand h;
+	u64 seq;
+	u32 i;
+
+	hand_init(&h, &tfrc_standard, 100);
+	for (seq = 100; seq < 200; seq++)
+		if (seq != 150)
+			data(&h, seq, seq / 4);
+	ok(h.rx.events == 1, "a long run: one event before it");
+	for (i = 1; i <= 9; i++) {
+		h.rx.wc_high += 1 << 29;
+		h.rx.last.wc += 1 << 29;
+		tfrc_rx_report(&h.rx, TFRC_FEEDBACK_PERIODIC, h.now);
+		if (i != 5 && i != 9)
+			continue;
+		for (seq = 200 * i; seq < 200 * i + 10; seq++)
+			data(&h, seq, seq / 4);
+		ok(h.rx.events == 1 + i / 5 + (i == 9),
+		   "a long run: a new event after %u * 2^29 counters", i);
+	}
+}
+
 int main(void)
 {
 	u32 i;
@@ -933,6 +961,7 @@ int main(void)
 	test_periodic();
 	test_rtt();
 	test_rate();
+	test_long_run();
 	test_fuzz();
 	return unit_end();
 }

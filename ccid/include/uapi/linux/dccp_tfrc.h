@@ -21,7 +21,7 @@
 /* Sender: 192 to 255. */
 #define DCCP_SOCKOPT_TFRC_TX_SEGMENT	193	/* S, bytes, 32 to 65535 */
 #define DCCP_SOCKOPT_TFRC_TX_HEADER	194	/* H, bytes, 0 to 255 */
-#define DCCP_SOCKOPT_TFRC_TX_INTERVAL	195	/* Min Interval, us; 0: off */
+#define DCCP_SOCKOPT_TFRC_TX_INTERVAL	195	/* Min Interval, us, 0 (off) to 1000000 */
 
 /**
  * enum tfrc_variant - of CCID 250, by how losses depend on packet size
@@ -52,7 +52,9 @@ enum tfrc_variant {
  * @x_inst: rate in force after the reduction of oscillations, payload bytes
  *	per second
  * @packet: payload that a packet may have at @interval, bytes
- * @interval: mean time between the packets that were offered, us
+ * @interval: mean time between the packets that were sent, us. This is read
+ *	first, if the buffer has room for the whole: other than 0, @packet is for
+ *	that interval instead. So clear the buffer
  * @s: segment size in the equation, bytes
  * @s_mean: mean size of the data packets, bytes
  * @header: H, bytes
