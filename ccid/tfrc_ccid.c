@@ -8,10 +8,10 @@
  * with DCCP: options, timers, socket options.
  *
  * A packet that may not be sent yet waits for a high-resolution timer, which
- * also stands for the nofeedback timer. The timer has memory of its own, for
- * it may be waiting for the socket's lock while its owner goes: whoever arms
- * it takes a reference of it and of the socket, which the handler, or whoever
- * cancels it, drops.
+ * also stands for the nofeedback timer. It holds no reference of the socket,
+ * which would live on after its end for as long as that, and has memory of its
+ * own, as it may be waiting for the socket's lock while its half-connection
+ * goes. That lasts for an RCU grace period, which is longer than any handler.
  */
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -19,6 +19,7 @@
 #include <linux/hrtimer.h>
 #include <linux/interrupt.h>
 #include <linux/module.h>
+#include <linux/rcupdate.h>
 #include <linux/refcount.h>
 #include <linux/tfrc.h>
 #include <net/inet_ecn.h>
@@ -124,22 +125,19 @@ static const struct tfrc_method *ccid_method(const struct ccid *ccid)
 /**
  * struct tfrc_timer - a timer that may outlive the half-connection
  * @timer: fires in softirq
- * @sk: socket
- * @refs: of this memory
- * @lock: of what follows, and of starting and cancelling @timer
- * @armed: queued, or fired and not yet seen by the handler: holds a reference
- *	of this, of @sk and of the module
+ * @sk: socket, which exists as long as @dead is false
+ * @lock: of @dead, and of starting @timer
  * @dead: the half-connection has gone; never to be started again
  * @retry: how long to wait for the owner of the socket, ns
+ * @rcu: to free it
  */
 struct tfrc_timer {
 	struct hrtimer	timer;
 	struct sock	*sk;
-	refcount_t	refs;
-	spinlock_t	lock;		/* armed, dead, start and cancel */
-	bool		armed;
+	spinlock_t	lock;		/* dead, start */
 	bool		dead;
 	u32		retry;
+	struct rcu_head	rcu;
 };
 
 #define RETRY_MIN	(100 * NSEC_PER_USEC)
@@ -153,16 +151,9 @@ struct tfrc_timer {
  * @t_due: when the packet that waits may be sent
  * @waiting: one does
  * @queued: there was another packet behind the last one
- * @seen: options of the packet at hand, a bit each
- * @x_recv: Receive Rate option
- * @pinv: Loss Event Rate option, packets
- * @li: Loss Intervals option; @start is how far before the acknowledgment
- *	number an interval begins, @drops is the Loss Length
- * @n_li: how many
- * @drops: Dropped Packets option
- * @n_drops: how many
  * @feedback_seen: feedback has come
- * @ackno: acknowledgment number of the last one
+ * @seq: sequence number of the last one
+ * @ackno: its acknowledgment number
  * @event: sequence number where the last loss event began
  */
 struct tfrc_hc_tx {
@@ -172,60 +163,23 @@ struct tfrc_hc_tx {
 	u64			t_due;
 	bool			waiting;
 	bool			queued;
-	u8			seen;
-	u32			x_recv;
-	u32			pinv;
-	struct tfrc_reported	li[TFRC_NINTERVAL + 1];
-	u8			n_li;
-	u32			drops[TFRC_NINTERVAL + 1];
-	u8			n_drops;
 	bool			feedback_seen;
+	u64			seq;
 	u64			ackno;
 	u64			event;
 };
-
-#define SEEN(option)	BIT((option) - TFRC_OPT_LOSS_EVENT_RATE)
-
-static bool is_tfrc(const struct ccid *ccid)
-{
-	return ccid && ccid->ccid_ops >= tfrc_ops &&
-	       ccid->ccid_ops < tfrc_ops + ARRAY_SIZE(tfrc_ops);
-}
 
 static struct tfrc_hc_tx *hc_tx(const struct sock *sk)
 {
 	return ccid_priv(dccp_sk(sk)->dccps_hc_tx_ccid);
 }
 
-static void timer_put(struct tfrc_timer *t)
-{
-	if (refcount_dec_and_test(&t->refs))
-		kfree(t);
-}
-
-/* What an armed timer holds. */
-static void timer_release(struct tfrc_timer *t)
-{
-	struct sock *sk = t->sk;
-
-	timer_put(t);
-	sock_put(sk);
-	module_put(THIS_MODULE);
-}
-
 static void timer_start(struct tfrc_timer *t, u64 when)
 {
 	spin_lock_bh(&t->lock);
-	if (!t->dead) {
-		if (!t->armed) {
-			t->armed = true;
-			refcount_inc(&t->refs);
-			sock_hold(t->sk);
-			__module_get(THIS_MODULE);
-		}
+	if (!t->dead)
 		hrtimer_start(&t->timer, ns_to_ktime(when),
 			      HRTIMER_MODE_ABS_SOFT);
-	}
 	spin_unlock_bh(&t->lock);
 }
 
@@ -267,20 +221,24 @@ static void expired(struct sock *sk, struct tfrc_hc_tx *hc)
 		arm(hc);
 }
 
+static bool connected(const struct sock *sk)
+{
+	return !((1 << sk->sk_state) &
+		 (DCCPF_CLOSED | DCCPF_LISTEN | DCCPF_REQUESTING));
+}
+
 static enum hrtimer_restart tfrc_timer(struct hrtimer *timer)
 {
 	struct tfrc_timer *t = container_of(timer, struct tfrc_timer, timer);
 	struct sock *sk = t->sk;
-	struct ccid *ccid;
+	bool alive;
 
-	/* Started again meanwhile: the references are the next run's. */
+	/* While it is not dead, the socket is there, if without references. */
 	spin_lock(&t->lock);
-	if (hrtimer_is_queued(timer)) {
-		spin_unlock(&t->lock);
-		return HRTIMER_NORESTART;
-	}
-	t->armed = false;
+	alive = !t->dead && refcount_inc_not_zero(&sk->sk_refcnt);
 	spin_unlock(&t->lock);
+	if (!alive)
+		return HRTIMER_NORESTART;
 
 	bh_lock_sock(sk);
 	if (sock_owned_by_user(sk)) {
@@ -289,13 +247,11 @@ static enum hrtimer_restart tfrc_timer(struct hrtimer *timer)
 		timer_start(t, ktime_get_ns() + t->retry);
 	} else {
 		t->retry = 0;
-		ccid = dccp_sk(sk)->dccps_hc_tx_ccid;
-		/* A closed socket must not live on for want of feedback. */
-		if (!t->dead && is_tfrc(ccid) && sk->sk_state != DCCP_CLOSED)
-			expired(sk, ccid_priv(ccid));
+		if (!t->dead && connected(sk))
+			expired(sk, hc_tx(sk));
 	}
 	bh_unlock_sock(sk);
-	timer_release(t);
+	sock_put(sk);
 	return HRTIMER_NORESTART;
 }
 
@@ -310,7 +266,6 @@ static int tfrc_hc_tx_init(struct ccid *ccid, struct sock *sk)
 	hrtimer_init(&hc->timer->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
 	hc->timer->timer.function = tfrc_timer;
 	hc->timer->sk = sk;
-	refcount_set(&hc->timer->refs, 1);
 	spin_lock_init(&hc->timer->lock);
 
 	hc->method = ccid_method(ccid);
@@ -322,30 +277,24 @@ static int tfrc_hc_tx_init(struct ccid *ccid, struct sock *sk)
 static void tfrc_hc_tx_exit(struct sock *sk)
 {
 	struct tfrc_timer *t = hc_tx(sk)->timer;
-	bool cancelled;
 
 	spin_lock_bh(&t->lock);
 	t->dead = true;
-	cancelled = t->armed && hrtimer_try_to_cancel(&t->timer) == 1;
-	if (cancelled)
-		t->armed = false;
 	spin_unlock_bh(&t->lock);
-	if (cancelled)
-		timer_release(t);
-	timer_put(t);
+	/* The handler may be running, and even be what has led here. */
+	hrtimer_try_to_cancel(&t->timer);
+	kfree_rcu(t, rcu);
 }
 
 /*
  * The nominal segment is no larger than what the path takes (RFC 4828, 3),
  * counting as TCP does: the MTU less 40 bytes.
  */
-static void start(struct sock *sk, struct tfrc_hc_tx *hc, u32 size, u64 now)
+static u32 path_segment(const struct sock *sk)
 {
 	u32 mtu = inet_csk(sk)->icsk_pmtu_cookie;
 
-	if (hc->tx.par.s && mtu >= 40 + S_MIN)
-		hc->tx.par.s = min(hc->tx.par.s, mtu - 40);
-	tfrc_tx_start(&hc->tx, size, dccp_sk(sk)->dccps_syn_rtt, now);
+	return mtu >= 40 + S_MIN ? mtu - 40 : U32_MAX;
 }
 
 static int tfrc_hc_tx_send(struct sock *sk, struct sk_buff *skb)
@@ -353,8 +302,9 @@ static int tfrc_hc_tx_send(struct sock *sk, struct sk_buff *skb)
 	struct tfrc_hc_tx *hc = hc_tx(sk);
 	u64 now = ktime_get_ns();
 
+	hc->tx.s_max = path_segment(sk);
 	if (!hc->tx.started)
-		start(sk, hc, skb->len, now);
+		tfrc_tx_start(&hc->tx, skb->len, dccp_sk(sk)->dccps_syn_rtt, now);
 	hc->t_due = tfrc_tx_due(&hc->tx, now);
 	if (hc->t_due > now) {
 		/* When the socket is closed, DCCP waits itself. */
@@ -383,78 +333,120 @@ static void tfrc_hc_tx_packet_sent(struct sock *sk, unsigned int len)
 	tfrc_tx_note(&hc_tx(sk)->tx, dccp_sk(sk)->dccps_gss, ktime_get_ns());
 }
 
+/**
+ * struct tfrc_options - options of a feedback packet
+ * @seen: which ones it has, a bit each
+ * @x_recv: Receive Rate, bytes/s
+ * @pinv: Loss Event Rate, packets
+ * @li: Loss Intervals; @start is how far before the acknowledgment number an
+ *	interval begins, @drops is the Loss Length
+ * @n_li: how many
+ * @drops: Dropped Packets
+ * @n_drops: how many
+ */
+struct tfrc_options {
+	u8			seen;
+	u32			x_recv;
+	u32			pinv;
+	struct tfrc_reported	li[TFRC_NINTERVAL + 1];
+	u8			n_li;
+	u32			drops[TFRC_NINTERVAL + 1];
+	u8			n_drops;
+};
+
+#define SEEN(option)	BIT((option) - TFRC_OPT_LOSS_EVENT_RATE)
+
 static u32 get24(const u8 *val)
 {
 	return val[0] << 16 | val[1] << 8 | val[2];
 }
 
-static void parse_intervals(struct tfrc_hc_tx *hc, const u8 *val, u8 len)
+static void parse_intervals(struct tfrc_options *o, const u8 *val, u8 len)
 {
 	u64 back = *val++;
+	u32 i;
 
-	hc->n_li = min_t(u32, len / 9, ARRAY_SIZE(hc->li));
-	for (len = 0; len < hc->n_li; len++, val += 9) {
-		struct tfrc_reported *li = &hc->li[len];
-
-		li->drops = get24(val + 3) & 0x7fffff;
-		li->packets = get24(val + 6);
-		back += get24(val) + li->drops;
-		li->start = back;
+	o->n_li = min_t(u32, len / 9, ARRAY_SIZE(o->li));
+	for (i = 0; i < o->n_li; i++, val += 9) {
+		o->li[i].drops = get24(val + 3) & 0x7fffff;
+		o->li[i].packets = get24(val + 6);
+		back += get24(val) + o->li[i].drops;
+		o->li[i].start = back;
 	}
 }
 
-static void parse_dropped(struct tfrc_hc_tx *hc, const u8 *val, u8 len)
+static void parse_dropped(struct tfrc_options *o, const u8 *val, u8 len)
 {
-	hc->n_drops = min_t(u32, len / 3, ARRAY_SIZE(hc->drops));
-	for (len = 0; len < hc->n_drops; len++, val += 3)
-		hc->drops[len] = get24(val);
+	u32 i;
+
+	o->n_drops = min_t(u32, len / 3, ARRAY_SIZE(o->drops));
+	for (i = 0; i < o->n_drops; i++, val += 3)
+		o->drops[i] = get24(val);
 }
 
 /* An option of a length that it cannot have is ignored (RFC 4340, 5.8). */
-static int tfrc_hc_tx_parse(struct sock *sk, u8 packet, u8 option, u8 *val,
-			    u8 len)
+static void parse_option(struct tfrc_options *o, u8 option, const u8 *val,
+			 u8 len)
 {
-	struct tfrc_hc_tx *hc = hc_tx(sk);
-
-	if (packet == DCCP_PKT_DATA || packet == DCCP_PKT_REQUEST)
-		return 0;
-
 	switch (option) {
 	case TFRC_OPT_LOSS_EVENT_RATE:
 		if (len != 4)
-			return 0;
-		hc->pinv = get_unaligned_be32(val);
+			return;
+		o->pinv = get_unaligned_be32(val);
 		break;
 	case TFRC_OPT_RECEIVE_RATE:
 		if (len != 4)
-			return 0;
-		hc->x_recv = get_unaligned_be32(val);
+			return;
+		o->x_recv = get_unaligned_be32(val);
 		break;
 	case TFRC_OPT_LOSS_INTERVALS:
 		/* Of several, the first one begins with the current interval. */
-		if (len < 10 || len % 9 != 1 || hc->seen & SEEN(option))
-			return 0;
-		parse_intervals(hc, val, len);
+		if (len < 10 || len % 9 != 1 || o->seen & SEEN(option))
+			return;
+		parse_intervals(o, val, len);
 		break;
 	case TFRC_OPT_DROPPED_PACKETS:
-		if (!len || len % 3 || hc->seen & SEEN(option))
-			return 0;
-		parse_dropped(hc, val, len);
+		if (!len || len % 3 || o->seen & SEEN(option))
+			return;
+		parse_dropped(o, val, len);
 		break;
 	default:
-		return 0;
+		return;
 	}
-	hc->seen |= SEEN(option);
-	return 0;
+	o->seen |= SEEN(option);
+}
+
+/*
+ * DCCP has been through the options before, and hands each one to its CCID,
+ * but that of packets which get no further, too. So look at the packet.
+ */
+static void parse(struct tfrc_options *o, const struct sk_buff *skb)
+{
+	const u8 *at = (const u8 *)dccp_hdr(skb) + dccp_hdr_len(skb);
+	const u8 *end = (const u8 *)dccp_hdr(skb) +
+			dccp_hdr(skb)->dccph_doff * 4;
+
+	o->seen = 0;
+	while (at < end) {
+		u8 option = *at++, len;
+
+		if (option <= DCCPO_MAX_RESERVED)
+			continue;		/* of one byte */
+		if (at == end || *at < 2 || *at - 1 > end - at)
+			return;
+		len = *at++ - 2;
+		parse_option(o, option, at, len);
+		at += len;
+	}
 }
 
 /* Does the Loss Intervals option tell of an event that is news? */
-static bool new_event(struct tfrc_hc_tx *hc)
+static bool new_event(struct tfrc_hc_tx *hc, const struct tfrc_options *o)
 {
-	u64 start = hc->li[0].start;
+	u64 start = o->li[0].start;
 	bool news;
 
-	if (!hc->li[0].drops)
+	if (!o->li[0].drops)
 		return false;
 	news = !hc->event || tfrc_seq_diff(hc->event, start) > 0;
 	if (news)
@@ -463,24 +455,24 @@ static bool new_event(struct tfrc_hc_tx *hc)
 }
 
 /* What the options say of loss. */
-static void loss_report(struct tfrc_hc_tx *hc, u8 seen, u64 ackno, u32 wc,
+static void loss_report(struct tfrc_hc_tx *hc, struct tfrc_options *o, u32 wc,
 			struct tfrc_feedback_in *fb)
 {
 	u32 i;
 
-	fb->pinv = hc->pinv == U32_MAX ? TFRC_PINV_NONE :
-		   clamp(hc->pinv, 1U, TFRC_PINV_MAX) << TFRC_PINV_SHIFT;
-	if (!(seen & SEEN(TFRC_OPT_LOSS_INTERVALS)))
+	fb->pinv = o->pinv == U32_MAX ? TFRC_PINV_NONE :
+		   clamp(o->pinv, 1U, TFRC_PINV_MAX) << TFRC_PINV_SHIFT;
+	if (!(o->seen & SEEN(TFRC_OPT_LOSS_INTERVALS)))
 		return;
-	for (i = 0; i < hc->n_li; i++)
-		hc->li[i].start = SUB48(ackno + 1, hc->li[i].start);
+	for (i = 0; i < o->n_li; i++)
+		o->li[i].start = SUB48(hc->ackno + 1, o->li[i].start);
 	/* A Drop Count that is not given is the Loss Length, RFC 5622, 8.7. */
-	if (seen & SEEN(TFRC_OPT_DROPPED_PACKETS))
-		for (i = 0; i < min(hc->n_li, hc->n_drops); i++)
-			hc->li[i].drops = min(hc->li[i].drops, hc->drops[i]);
-	fb->new_event = new_event(hc);
-	if (hc->method->sender_counts && fb->t_sent && hc->n_li > 1)
-		fb->pinv = tfrc_tx_pinv(&hc->tx, hc->li, hc->n_li, wc);
+	if (o->seen & SEEN(TFRC_OPT_DROPPED_PACKETS))
+		for (i = 0; i < min(o->n_li, o->n_drops); i++)
+			o->li[i].drops = min(o->li[i].drops, o->drops[i]);
+	fb->new_event = new_event(hc, o);
+	if (hc->method->sender_counts && fb->t_sent && o->n_li > 1)
+		fb->pinv = tfrc_tx_pinv(&hc->tx, o->li, o->n_li, wc);
 }
 
 static void tfrc_hc_tx_packet_recv(struct sock *sk, struct sk_buff *skb)
@@ -489,19 +481,24 @@ static void tfrc_hc_tx_packet_recv(struct sock *sk, struct sk_buff *skb)
 			  SEEN(TFRC_OPT_RECEIVE_RATE);
 	struct dccp_sock *dp = dccp_sk(sk);
 	struct tfrc_hc_tx *hc = hc_tx(sk);
-	u8 type = DCCP_SKB_CB(skb)->dccpd_type, seen = hc->seen;
+	u8 type = DCCP_SKB_CB(skb)->dccpd_type;
 	u64 ackno = DCCP_SKB_CB(skb)->dccpd_ack_seq, now = ktime_get_ns();
+	u64 seq = DCCP_SKB_CB(skb)->dccpd_seq;
 	struct tfrc_feedback_in fb = {};
+	struct tfrc_options o;
 	u32 wc = 0;
 
-	hc->seen = 0;
 	if (type != DCCP_PKT_ACK && type != DCCP_PKT_DATAACK)
 		return;
-	if ((seen & needed) != needed || !hc->tx.started)
+	parse(&o, skb);
+	if ((o.seen & needed) != needed || !hc->tx.started)
 		return;
-	if (hc->feedback_seen && tfrc_seq_diff(hc->ackno, ackno) < 0)
+	/* A duplicate, or overtaken by newer feedback? */
+	if (hc->feedback_seen && (seq == hc->seq ||
+				  tfrc_seq_diff(hc->ackno, ackno) < 0))
 		return;
 	hc->feedback_seen = true;
+	hc->seq = seq;
 	hc->ackno = ackno;
 
 	fb.t_sent = tfrc_tx_sent_time(&hc->tx, ackno, &wc);
@@ -514,8 +511,8 @@ static void tfrc_hc_tx_packet_recv(struct sock *sk, struct sk_buff *skb)
 			fb.rtt = clamp_t(s64, us, TFRC_RTT_MIN, TFRC_RTT_MAX);
 		tfrc_tx_acked_wc(&hc->tx, wc, now);
 	}
-	fb.x_recv = hc->x_recv;
-	loss_report(hc, seen, ackno, wc, &fb);
+	fb.x_recv = o.x_recv;
+	loss_report(hc, &o, wc, &fb);
 	tfrc_tx_feedback(&hc->tx, &fb, now);
 	trace_tfrc_feedback(sk, hc->method->ccid, &hc->tx, fb.x_recv, fb.rtt,
 			    false);
@@ -562,7 +559,7 @@ static void tx_info(const struct tfrc_hc_tx *hc, struct tfrc_tx_info_ext *info)
 		.size		= sizeof(*info),
 		.x_inst		= tx->x_inst >> TFRC_RATE_SHIFT,
 		.interval	= info->interval ?: tx->gap >> 8,
-		.s		= tx->par.s ?: tfrc_mean(tx->s_mean),
+		.s		= tfrc_tx_segment(tx),
 		.s_mean		= tfrc_mean(tx->s_mean),
 		.header		= tx->par.header,
 		.min_interval	= tx->par.min_interval,
@@ -574,6 +571,18 @@ static void tx_info(const struct tfrc_hc_tx *hc, struct tfrc_tx_info_ext *info)
 		.feedback	= tx->feedback,
 	};
 	info->packet = tfrc_tx_packet(tx, info->interval);
+}
+
+/* Give the caller what fits of a value. */
+static int give(const void *val, int size, int len, u32 __user *optval,
+		int __user *optlen)
+{
+	if (len < (int)sizeof(u32))
+		return -EINVAL;
+	len = min(len, size);
+	if (put_user(len, optlen) || copy_to_user(optval, val, len))
+		return -EFAULT;
+	return 0;
 }
 
 /* A caller may name an interval by which @packet is meant. */
@@ -613,47 +622,77 @@ static int tfrc_hc_tx_getsockopt(struct sock *sk, const int optname, int len,
 	default:
 		return -ENOPROTOOPT;
 	}
-	if (len < (int)sizeof(u32))
+	return give(val, size, len, optval, optlen);
+}
+
+/**
+ * set_u32() - take the value of a socket option
+ * @sk: socket
+ * @optval: from user space
+ * @optlen: its length
+ * @to: where it goes
+ * @low: the least that it may be
+ * @high: the greatest
+ * @free_low: what is below takes CAP_NET_ADMIN over the network namespace
+ * @free_high: and so does what is above
+ *
+ * As with TCP's congestion controls, what would take more from the network
+ * than the administrator's defaults is not for every program to choose.
+ *
+ * Return: 0, -EINVAL, -EFAULT or -EPERM.
+ */
+static int set_u32(struct sock *sk, sockptr_t optval, unsigned int optlen,
+		   u32 *to, u32 low, u32 high, u32 free_low, u32 free_high)
+{
+	u32 val;
+
+	if (optlen != sizeof(val))
 		return -EINVAL;
-	len = min(len, size);
-	if (put_user(len, optlen) || copy_to_user(optval, val, len))
+	if (copy_from_sockptr(&val, optval, sizeof(val)))
 		return -EFAULT;
+	if (val < low || val > high)
+		return -EINVAL;
+	if ((val < free_low || val > free_high) &&
+	    !ns_capable(sock_net(sk)->user_ns, CAP_NET_ADMIN))
+		return -EPERM;
+	*to = val;
 	return 0;
 }
 
-static int get_u32(sockptr_t optval, unsigned int optlen, u32 *val, u32 low,
-		   u32 high)
+/* S. Zero stands for the mean, where that is the default. */
+static int set_segment(struct sock *sk, sockptr_t optval, unsigned int optlen,
+		       u32 *to, u32 by_default)
 {
-	if (optlen != sizeof(*val))
-		return -EINVAL;
-	if (copy_from_sockptr(val, optval, sizeof(*val)))
-		return -EFAULT;
-	return *val < low || *val > high ? -EINVAL : 0;
+	u32 s = by_default;
+	int err;
+
+	err = set_u32(sk, optval, optlen, &s, by_default ? S_MIN : 0, S_MAX, 0,
+		      by_default);
+	if (!err && s && s < S_MIN)
+		err = -EINVAL;
+	if (!err)
+		*to = s;
+	return err;
 }
 
 static int tfrc_hc_tx_setsockopt(struct sock *sk, int optname, sockptr_t optval,
 				 unsigned int optlen)
 {
-	struct tfrc_params *par = &hc_tx(sk)->tx.par;
-	u32 val;
-	int err;
+	struct tfrc_hc_tx *hc = hc_tx(sk);
+	struct tfrc_params *par = &hc->tx.par, def;
+
+	default_params(hc->method, &def);
 
 	switch (optname) {
 	case DCCP_SOCKOPT_TFRC_TX_SEGMENT:
-		err = get_u32(optval, optlen, &val, S_MIN, S_MAX);
-		if (!err)
-			par->s = val;
-		return err;
+		return set_segment(sk, optval, optlen, &par->s, def.s);
 	case DCCP_SOCKOPT_TFRC_TX_HEADER:
-		err = get_u32(optval, optlen, &val, 0, H_MAX);
-		if (!err)
-			par->header = val;
-		return err;
+		return set_u32(sk, optval, optlen, &par->header, 0, H_MAX,
+			       def.header, H_MAX);
 	case DCCP_SOCKOPT_TFRC_TX_INTERVAL:
-		err = get_u32(optval, optlen, &val, 0, MIN_INTERVAL_MAX);
-		if (!err)
-			par->min_interval = val;
-		return err;
+		return set_u32(sk, optval, optlen, &par->min_interval, 0,
+			       MIN_INTERVAL_MAX, def.min_interval,
+			       MIN_INTERVAL_MAX);
 	default:
 		return -ENOPROTOOPT;
 	}
@@ -818,40 +857,34 @@ static int tfrc_hc_rx_getsockopt(struct sock *sk, const int optname, int len,
 	default:
 		return -ENOPROTOOPT;
 	}
-	if (len < (int)sizeof(u32))
-		return -EINVAL;
-	len = min(len, size);
-	if (put_user(len, optlen) || copy_to_user(optval, val, len))
-		return -EFAULT;
-	return 0;
+	return give(val, size, len, optval, optlen);
 }
 
 static int tfrc_hc_rx_setsockopt(struct sock *sk, int optname, sockptr_t optval,
 				 unsigned int optlen)
 {
 	struct tfrc_rx *rx = hc_rx(sk);
+	struct tfrc_params def;
 	u32 val;
 	int err;
 
+	default_params(rx->method, &def);
+
 	switch (optname) {
 	case DCCP_SOCKOPT_TFRC_RX_SEGMENT:
-		err = get_u32(optval, optlen, &val, S_MIN, S_MAX);
-		if (!err)
-			rx->par.s = val;
-		return err;
+		return set_segment(sk, optval, optlen, &rx->par.s, def.s);
 	case DCCP_SOCKOPT_TFRC_RX_HEADER:
-		err = get_u32(optval, optlen, &val, 0, H_MAX);
-		if (!err)
-			rx->par.header = val;
-		return err;
+		/* The more, the longer is the first loss interval. */
+		return set_u32(sk, optval, optlen, &rx->par.header, 0, H_MAX,
+			       0, def.header);
 	case DCCP_SOCKOPT_TFRC_RX_DISCOUNT:
-		err = get_u32(optval, optlen, &val, 0, 1);
+		err = set_u32(sk, optval, optlen, &val, 0, 1, 0, 1);
 		if (!err)
 			rx->par.discount = val;
 		return err;
 	case DCCP_SOCKOPT_TFRC_RX_VARIANT:
-		err = get_u32(optval, optlen, &val, 0,
-			      rx->method->variants - 1);
+		err = set_u32(sk, optval, optlen, &val, 0,
+			      rx->method->variants - 1, 0, U32_MAX);
 		if (!err)
 			rx->par.variant = val;
 		return err;
@@ -891,7 +924,6 @@ static const struct ccid_operations tfrc_template = {
 	.ccid_hc_tx_send_packet	  = tfrc_hc_tx_send,
 	.ccid_hc_tx_packet_sent	  = tfrc_hc_tx_packet_sent,
 	.ccid_hc_tx_packet_recv	  = tfrc_hc_tx_packet_recv,
-	.ccid_hc_tx_parse_options = tfrc_hc_tx_parse,
 	.ccid_hc_tx_get_info	  = tfrc_hc_tx_get_info,
 	.ccid_hc_tx_getsockopt	  = tfrc_hc_tx_getsockopt,
 	.ccid_hc_tx_setsockopt	  = tfrc_hc_tx_setsockopt,

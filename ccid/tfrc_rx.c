@@ -242,27 +242,43 @@ static bool advance(struct tfrc_rx *rx, u32 n, u64 now)
 	return event;
 }
 
+static void rtt_sample(struct tfrc_rx *rx, u64 ns, u32 quarters)
+{
+	u32 us = clamp_t(u64, div_u64(ns * 4, 1000 * quarters), TFRC_RTT_MIN,
+			 TFRC_RTT_MAX);
+
+	rx->rtt = tfrc_ewma(rx->rtt, us, 9);
+}
+
 /*
  * The time between the first packets of counters that are 4 (else 3 or 2)
  * apart is a round trip (that part of one), RFC 4342, 8.1.
+ *
+ * Where packets are rarer than 5/4 round trips, counters tell no more than
+ * that: they rise by 5, or by up to 9 with an acknowledgment between. But an
+ * estimate above it would be there for good, and hold the sender down: the
+ * receive rate is that over an estimated round trip.
  */
-static void sample_rtt(struct tfrc_rx *rx, u64 now)
+static void sample_rtt(struct tfrc_rx *rx, u32 ahead, u64 now)
 {
+	u32 last = (rx->wc_high - ahead) % TFRC_COUNTERS;
 	u32 slot = rx->wc_high % TFRC_COUNTERS, d;
+	u64 since = 0;
 
+	if (ahead > 4 && ahead < 10 && rx->arrival_wc[last] == rx->wc_high - ahead)
+		since = rx->arrival[last];
 	rx->arrival[slot] = now;
 	rx->arrival_wc[slot] = rx->wc_high;
 	for (d = 4; d > 1; d--) {
 		u32 old = (rx->wc_high - d) % TFRC_COUNTERS;
-		u64 us;
 
 		if (!rx->arrival[old] || rx->arrival_wc[old] != rx->wc_high - d)
 			continue;
-		us = div_u64((now - rx->arrival[old]) * 4, 1000 * d);
-		us = clamp_t(u64, us, TFRC_RTT_MIN, TFRC_RTT_MAX);
-		rx->rtt = tfrc_ewma(rx->rtt, us, 9);
-		break;
+		rtt_sample(rx, now - rx->arrival[old], d);
+		return;
 	}
+	if (since && (now - since) * 4 < 5000ULL * rx->rtt)
+		rtt_sample(rx, now - since, 5);
 }
 
 /* A data packet that is no duplicate: rate, counters. */
@@ -285,7 +301,7 @@ static void arrived(struct tfrc_rx *rx, struct tfrc_packet *pkt, u8 ccval,
 		rx->wc_high += ahead;
 		pkt->wc = rx->wc_high;
 		if (ahead || !rx->data_seen)
-			sample_rtt(rx, now);
+			sample_rtt(rx, ahead, now);
 	} else {
 		/* The counter never falls with the sequence number. */
 		pkt->wc = rx->wc_high - ((rx->wc_high - ccval) & 15);
@@ -415,17 +431,21 @@ static u8 *put24(u8 *to, u64 value, u32 most)
  * @ackno: acknowledgment number of the packet that will carry it
  * @data: room for TFRC_INTERVALS_SIZE bytes
  *
- * The echo of the ECN nonce is 0: RFC 8311 has done away with nonces.
+ * The echo of the ECN nonce is 0: RFC 8311 has done away with nonces. At most
+ * TFRC_NDUPACK packets may be skipped, but above a larger hole more of them are
+ * undecided: these count as lossless meanwhile.
  *
  * Return: bytes used.
  */
 u8 tfrc_rx_intervals(const struct tfrc_rx *rx, u64 ackno, u8 *data)
 {
-	u64 end = rx->last.seq, skip = max_t(s64, tfrc_seq_diff(end, ackno), 0);
+	u64 undecided = max_t(s64, tfrc_seq_diff(rx->last.seq, ackno), 0);
+	u64 skip = min_t(u64, undecided, TFRC_NDUPACK);
+	u64 end = (rx->last.seq + undecided - skip) & TFRC_SEQ_MASK;
 	u8 *to = data;
 	u32 i;
 
-	*to++ = min(skip, 255ULL);
+	*to++ = skip;
 	if (!rx->history.n) {
 		to = put24(to, tfrc_seq_diff(rx->first_seq, end), 0xffffff);
 		to = put24(to, 0, 0);

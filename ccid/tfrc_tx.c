@@ -12,13 +12,20 @@
 void tfrc_tx_init(struct tfrc_tx *tx, const struct tfrc_params *par)
 {
 	tx->par = *par;
+	tx->s_max = U32_MAX;
 	tx->pinv = TFRC_PINV_NONE;
 	tx->x_calc = TFRC_RATE_MAX;
 }
 
-static u32 tx_segment(const struct tfrc_tx *tx)
+/**
+ * tfrc_tx_segment() - segment size of the throughput equation
+ * @tx: sender
+ *
+ * Return: bytes.
+ */
+u32 tfrc_tx_segment(const struct tfrc_tx *tx)
 {
-	return tx->par.s ?: tfrc_mean(tx->s_mean);
+	return min(tx->par.s ?: tfrc_mean(tx->s_mean), tx->s_max);
 }
 
 static u32 tx_rtt(const struct tfrc_tx *tx)
@@ -36,7 +43,7 @@ static u64 least_rate(const struct tfrc_tx *tx)
 /* W_init / R, RFC 5348, 4.2; R is known. */
 static u64 initial_rate(const struct tfrc_tx *tx)
 {
-	u32 s = tx_segment(tx), window = min(4 * s, max(2 * s, 4380U));
+	u32 s = tfrc_tx_segment(tx), window = min(4 * s, max(2 * s, 4380U));
 
 	return tfrc_bytes_rate(window, tx->rtt * 1000ULL);
 }
@@ -137,7 +144,7 @@ void tfrc_tx_start(struct tfrc_tx *tx, u32 size, u32 rtt, u64 now)
 		tx->t_doubled = now;
 		set_rate(tx, initial_rate(tx));
 	} else {
-		set_rate(tx, (u64)tx_segment(tx) << TFRC_RATE_SHIFT);
+		set_rate(tx, (u64)tfrc_tx_segment(tx) << TFRC_RATE_SHIFT);
 	}
 	tx->t_wc = now;
 	set_nofeedback(tx, now);
@@ -401,7 +408,7 @@ static void update_x_calc(struct tfrc_tx *tx)
 {
 	u32 s = tfrc_mean(tx->s_mean);
 
-	tx->x_calc = tfrc_rate(tx_segment(tx), tx_rtt(tx), tx->pinv);
+	tx->x_calc = tfrc_rate(tfrc_tx_segment(tx), tx_rtt(tx), tx->pinv);
 	if (tx->par.header && tx->pinv != TFRC_PINV_NONE)
 		tx->x_calc = div_u64(tx->x_calc * s, s + tx->par.header);
 }

@@ -47,6 +47,7 @@ struct tfrc_reported {
 /**
  * struct tfrc_tx - sender's state
  * @par: parameters of the method
+ * @s_max: payload that fits the path's MTU, bytes
  * @x: allowed rate X
  * @x_calc: rate of the equation, X_Bps; TFRC_RATE_MAX while p = 0
  * @x_inst: @x after the reduction of oscillations, RFC 5348, 4.5
@@ -78,6 +79,7 @@ struct tfrc_reported {
  */
 struct tfrc_tx {
 	struct tfrc_params	par;
+	u32			s_max;
 
 	u64			x;
 	u64			x_calc;
@@ -139,6 +141,7 @@ void tfrc_tx_feedback(struct tfrc_tx *tx, const struct tfrc_feedback_in *fb,
 		      u64 now);
 void tfrc_tx_expired(struct tfrc_tx *tx, u64 now);
 u64 tfrc_tx_x_recv(const struct tfrc_tx *tx);
+u32 tfrc_tx_segment(const struct tfrc_tx *tx);
 u32 tfrc_tx_rto(const struct tfrc_tx *tx);
 u32 tfrc_tx_packet(const struct tfrc_tx *tx, u32 us);
 

@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """When CCIDs 4 and 248 send: pacing, no credit from silence, a loss that counts at once, ECN."""
 
+import errno
 import itertools
 import json
+import os
 import re
+import select
 import socket
 import struct
 import subprocess
@@ -145,11 +148,12 @@ def test_options(t):
             client.send(bytes(100))
             server.recv(2000)
             time.sleep(1)  # the client is established with the first feedback
+            zero, no_zero = ((), (0,)) if segment else ((0,), ())  # 0 is the packets' mean
             for s, option, default, good, bad in (
-                (client, 193, segment, (32, 1000, 65535), (0, 31, 65536, 0xFFFFFFFF)),
+                (client, 193, segment, (*zero, 32, 1000, 65535), (*no_zero, 31, 65536, 0xFFFFFFFF)),
                 (client, 194, header, (0, 40, 255), (256, 0xFFFFFFFF)),
                 (client, 195, interval, (0, 20000, 1000000), (1000001, 0xFFFFFFFF)),
-                (server, 129, segment, (32, 1000, 65535), (0, 31, 65536, 0xFFFFFFFF)),
+                (server, 129, segment, (*zero, 32, 1000, 65535), (*no_zero, 31, 65536, 0xFFFFFFFF)),
                 (server, 130, header, (0, 40, 255), (256, 0xFFFFFFFF)),
                 (server, 131, 0 if ccid == 4 else 1, (0, 1), (2, 0xFFFFFFFF)),
                 (server, 132, 0, (0, 1, 2) if ccid == 250 else (0,), (3, 0xFFFFFFFF) if ccid == 250 else (1, 2)),
@@ -172,6 +176,69 @@ def test_options(t):
             t.ok(len(server.getsockopt(dccp.SOL_DCCP, 128, 12)) == 12, f"CCID {ccid}: RX_INFO of CCID-3's size")
             out = run("ss -dine", ns="a").stdout
             t.ok(re.search(r"rtt:2[4-9]\d", out) and "rto:" in out, f"CCID {ccid}: ss shows RTT and RTO", out)
+
+
+def attempt(s, option, value):
+    """Set an option without privileges; the name of the error, or None."""
+    os.seteuid(65534)
+    try:
+        s.setsockopt(dccp.SOL_DCCP, option, struct.pack("=I", value))
+    except OSError as error:
+        return errno.errorcode[error.errno]
+    finally:
+        os.seteuid(0)
+    return None
+
+
+def test_privilege(t):
+    """What would take more from the network than the defaults is not for everybody to set."""
+    for ccid, refused_, allowed in (
+        (4, ((193, 1461), (194, 35), (195, 9999)), ((193, 1000), (194, 36), (194, 255), (195, 10000), (195, 1000000))),
+        (248, ((193, 1000),), ((193, 0), (194, 40), (195, 20000))),
+        (249, ((193, 1461),), ((193, 1460), (194, 0))),
+    ):
+        with dccp.connection(socket.AF_INET, {"ccid": [ccid]}, {"ccid": [ccid]}) as (client, server):
+            for option, value in refused_:
+                before = number(client, option)
+                t.ok(
+                    attempt(client, option, value) == "EPERM" and number(client, option) == before,
+                    f"CCID {ccid}: option {option} at {value} takes a privilege",
+                )
+            for option, value in allowed:
+                t.ok(
+                    attempt(client, option, value) is None and number(client, option) == value,
+                    f"CCID {ccid}: option {option} at {value} does not",
+                )
+            for option, value, error in ((129, 2000, "EPERM"), (129, 0 if ccid == 248 else 1460, None), (131, 1, None), (130, 255, "EPERM")):
+                found = attempt(server, option, value)
+                t.ok(found == error, f"CCID {ccid}: the receiver's option {option} at {value}: {error}", found)
+
+
+def test_path(t):
+    """The segment is not larger than what the path takes (RFC 4828, 3)."""
+    run("ip route add 10.0.2.1 via 10.0.1.2 mtu 1000", ns="a")
+    with dccp.connection(socket.AF_INET, {"ccid": [4]}, {"ccid": [4]}) as (client, server):
+        client.send(bytes(100))
+        server.recv(2000)
+        time.sleep(0.5)
+        info = client.getsockopt(dccp.SOL_DCCP, 192, 200)
+        s, option = struct.unpack_from("=I", info, 56)[0], number(client, 193)
+        t.ok((s, option) == (960, 1460), "a path of 1000 bytes: segments of 960, though more is allowed", (s, option))
+    run("ip route del 10.0.2.1", ns="a")
+
+
+def test_duplicates(t):
+    """Feedback that the network delivers twice is one."""
+    run("tc qdisc change dev eth0 root netem delay 120ms duplicate 100% limit 100000", ns="b")
+    with dccp.connection(socket.AF_INET, {"ccid": [4]}, {"ccid": [4]}) as (client, server):
+        for _ in range(200):
+            client.send(bytes(100))
+            time.sleep(0.03)
+            while select.select([server], [], [], 0)[0]:
+                server.recv(2000)
+        feedback = struct.unpack_from("=I", client.getsockopt(dccp.SOL_DCCP, 192, 200), 84)[0]
+        t.ok(20 < feedback < 32, "6 s of feedback, each packet twice: one a round trip counts", feedback)
+    run("tc qdisc change dev eth0 root netem delay 120ms duplicate 0% limit 100000", ns="b")
 
 
 def parameter(name, value):
@@ -229,6 +296,9 @@ def main():
     test_sudden_loss(t, net)
     test_ecn(t, net)
     test_options(t)
+    test_privilege(t)
+    test_path(t)
+    test_duplicates(t)
     test_parameters(t)
     test_empty(t)
     net.close()

@@ -54,7 +54,7 @@ static struct packet slot[2][3][SLOTS], held;
 static int n_slot[2][3];
 static __u32 client;		/* who was the first to send */
 static __u64 last_ack[2];
-static long genuine, made, changed, dropped, reordered, repeated, wrong_sum;
+static long genuine, acks, made, changed, dropped, reordered, repeated, wrong_sum;
 static long n_type[16], n_option[256];
 static int in, out;
 static __u64 state;
@@ -455,6 +455,7 @@ static void forward(struct packet *p)
 	}
 	if (header(type(p)) >= 24)
 		last_ack[way] = get48(p->d + 18);
+	acks += type(p) == ACK || type(p) == DATAACK;
 	if (cfg.sweep) {
 		sweep(p);
 		return;
@@ -505,6 +506,9 @@ static void attack(void)
 		return;
 	/* The newest most often: older feedback does not count. */
 	p = slot[way][kind][(n - 1 - (rnd(2) ? 0 : rnd(n < SLOTS ? n : SLOTS))) % SLOTS];
+	/* And no number twice. */
+	if (kind == 1)
+		put48(p.d + 10, get48(p.d + 10) + 1 + rnd(MAX_BACK));
 	mutate(&p);
 	transmit(&p);
 	made++;
@@ -620,8 +624,8 @@ int main(int argc, char **argv)
 			for (i = 0; i < cfg.per_ms; i++)
 				attack();
 	}
-	printf("{\"genuine\": %ld, \"made\": %ld, \"changed\": %ld, ",
-	       genuine, made, changed);
+	printf("{\"genuine\": %ld, \"acks\": %ld, ", genuine, acks);
+	printf("\"made\": %ld, \"changed\": %ld, ", made, changed);
 	printf("\"dropped\": %ld, \"reordered\": %ld, \"repeated\": %ld, ",
 	       dropped, reordered, repeated);
 	printf("\"wrong_sum\": %ld", wrong_sum);

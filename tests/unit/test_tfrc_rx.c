@@ -61,6 +61,7 @@ struct oracle {
 	bool	any;			/* data have come */
 	u32	wc_first;
 	u32	high;			/* greatest counter */
+	u32	high_before;		/* and the one that it followed */
 	u32	high_feedback;
 	double	rtt;
 
@@ -174,10 +175,17 @@ static u32 length(const struct oracle *o, const struct interval *i, bool brief)
 	return all * 256 / s;
 }
 
-/* RFC 4342, 8.1: T(K + 4) - T(K), else of 3 or 2. */
+/*
+ * RFC 4342, 8.1: T(K + 4) - T(K), else of 3 or 2. Of packets more than that
+ * apart, not above 4/5 of the time between them.
+ */
 static void sample_rtt(struct oracle *o, u32 wc, u64 now)
 {
+	double most = 0;
 	u32 d;
+
+	if (wc >= o->high_before + 5 && wc <= o->high_before + 9)
+		most = (now - o->first[o->high_before]) / 1000. * 4 / 5;
 
 	o->first[wc] = now;
 	for (d = 4; d > 1; d--) {
@@ -190,6 +198,9 @@ static void sample_rtt(struct oracle *o, u32 wc, u64 now)
 		o->rtt = o->rtt ? .9 * o->rtt + .1 * us : us;
 		return;
 	}
+	if (most && most < o->rtt)
+		o->rtt = .9 * o->rtt + .1 * fmin(fmax(most, TFRC_RTT_MIN),
+						 TFRC_RTT_MAX);
 }
 
 static enum tfrc_feedback arrive(struct oracle *o, int n, u64 now)
@@ -215,6 +226,7 @@ static enum tfrc_feedback arrive(struct oracle *o, int n, u64 now)
 	if (sent->data) {
 		o->packets++;
 		if (!o->any || sent->wc > o->high) {
+			o->high_before = o->any ? o->high : sent->wc;
 			o->high = sent->wc;
 			sample_rtt(o, sent->wc, now);
 		}
@@ -256,14 +268,18 @@ static u32 get24(const u8 *from)
 static u32 check_options(const struct oracle *o, const struct tfrc_rx *rx)
 {
 	u8 intervals[TFRC_INTERVALS_SIZE], dropped[TFRC_DROPPED_SIZE], *at;
-	u64 end = rx->last.seq, first = SEQ(o->st->seq - 1);
+	u64 first = SEQ(o->st->seq - 1);
+	s64 skip = min(tfrc_seq_diff(SEQ(o->st->seq + o->last), rx->seq_high),
+		       3LL);
+	u64 end = SEQ(rx->seq_high - skip), newest = end;
 	int n = min(o->events + 1, 9), i, used, bad = 0;
 	u32 sum = 0;
 
 	used = tfrc_rx_intervals(rx, rx->seq_high, intervals);
 	if (used != 1 + 9 * n || tfrc_rx_dropped(rx, dropped) != 3 * n)
 		return 1;
-	bad += intervals[0] != tfrc_seq_diff(end, rx->seq_high);
+	/* RFC 4342, 8.6.1: three at most, whatever is undecided. */
+	bad += intervals[0] != skip;
 	for (i = 0; i < n; i++) {
 		const struct interval *want = &o->i[o->events - i];
 		u32 lossless, lossy, packets, drops = get24(dropped + 3 * i);
@@ -289,7 +305,7 @@ static u32 check_options(const struct oracle *o, const struct tfrc_rx *rx)
 		bad += packets > lossless + lossy;
 	}
 	if (o->events <= TFRC_NINTERVAL)
-		bad += sum != tfrc_seq_diff(first, rx->last.seq);
+		bad += sum != tfrc_seq_diff(first, newest);
 	return bad;
 }
 
@@ -646,6 +662,12 @@ static void test_options(void)
 	ok(tfrc_rx_loss_event_rate(&h.rx) == U32_MAX,
 	   "Loss Event Rate: before the first event");
 
+	/* A hole of 300 packets that are not lost yet. */
+	data(&h, (1ULL << 47) + 320, 3);
+	tfrc_rx_intervals(&h.rx, h.rx.seq_high, got);
+	ok(got[0] == 3 && get24(got + 1) == 318 && !get24(got + 4),
+	   "Loss Intervals: three packets are skipped, not 301");
+
 	/* Lengths that do not fit are cut to what their fields hold. */
 	h.rx.history.n = 1;
 	h.rx.history.i[0] = (struct tfrc_interval){
@@ -817,6 +839,33 @@ static void test_rtt(void)
 		bad += h.rx.rtt != (i < 5 ? 20000 : 0);
 	}
 	ok(!bad, "RTT: by counters 1 to 4 apart, not by 5");
+
+	/*
+	 * Packets each 100 ms, 5 counters apart, 9 if acknowledged meanwhile:
+	 * a round trip is 80 ms at most, and all of the rate gets reported.
+	 */
+	for (i = 5; i <= 9; i += 4) {
+		u32 seq;
+
+		hand_init(&h, &tfrc_standard, 0);
+		h.rx.rtt = 2000000;
+		for (seq = 0; seq < 100; seq++) {
+			h.now += 99 * MSEC;
+			data(&h, seq, seq * i);
+		}
+		bad += h.rx.rtt > 80100 || h.rx.rtt < 79000;
+		/* a packet a round trip at least */
+		bad += fabs(h.rx.x_recv - 12500.) > 125;
+
+		hand_init(&h, &tfrc_standard, 0);
+		h.rx.rtt = 40000;
+		for (seq = 0; seq < 100; seq++) {
+			h.now += 99 * MSEC;
+			data(&h, seq, seq * i);
+		}
+		bad += h.rx.rtt != 40000;
+	}
+	ok(!bad, "RTT: an estimate that is too large for the counters falls");
 
 	hand_init(&h, &tfrc_standard, 0);
 	tfrc_rx_init(&h.rx, &tfrc_standard, &tfrc_standard.defaults, 0, 7);

@@ -632,6 +632,17 @@ static void test_header(void)
 	begin(&tx, &par, 144, 100000);
 	ok(!off(rate(tx.x), 43800, 1e-6), "headers: nor is slow start");
 
+	/* RFC 4828, 3: s is no more than what the path takes at present. */
+	begin(&tx, &tfrc_vp_packet.defaults, 144, 100000);
+	tx.s_max = 536;
+	feed(&tx, 10000000, 100 << 8, 100000, 0, START + MSEC);
+	ok(tfrc_tx_segment(&tx) == 536 &&
+	   !off(rate(tx.x), eq * 536 / 1460, 1e-4),
+	   "segment: of a path with a small MTU");
+	tx.s_max = 1460;
+	feed(&tx, 10000000, 100 << 8, 100000, 0, START + 2 * MSEC);
+	ok(!off(rate(tx.x), eq, 1e-4), "segment: when the MTU has grown");
+
 	begin(&tx, &tfrc_vp_packet.defaults, 144, 100000);
 	feed(&tx, 10000000, 100 << 8, 100000, 0, START + MSEC);
 	ok(!off(rate(tx.x), eq, 1e-4), "headers: none for virtual packets");

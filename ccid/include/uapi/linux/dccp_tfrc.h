@@ -5,7 +5,8 @@
  *
  * Level SOL_DCCP, all of them a __u32; they can be set once the connection
  * stands. Those of the sender take effect on data sent, those of the receiver
- * on data received. Defaults are module parameters of dccp_tfrc.
+ * on data received. Defaults are module parameters of dccp_tfrc. EINVAL: out of
+ * range; EPERM: more from the network than by default, without CAP_NET_ADMIN.
  */
 #ifndef _UAPI_LINUX_DCCP_TFRC_H
 #define _UAPI_LINUX_DCCP_TFRC_H
@@ -13,13 +14,13 @@
 #include <linux/types.h>
 
 /* Receiver: 128 to 191. */
-#define DCCP_SOCKOPT_TFRC_RX_SEGMENT	129	/* S, bytes, 32 to 65535 */
+#define DCCP_SOCKOPT_TFRC_RX_SEGMENT	129	/* S, bytes, 32 to 65535; 248: or 0, the mean */
 #define DCCP_SOCKOPT_TFRC_RX_HEADER	130	/* H, bytes, 0 to 255 */
 #define DCCP_SOCKOPT_TFRC_RX_DISCOUNT	131	/* history discounting, 0 or 1 */
 #define DCCP_SOCKOPT_TFRC_RX_VARIANT	132	/* enum tfrc_variant */
 
 /* Sender: 192 to 255. */
-#define DCCP_SOCKOPT_TFRC_TX_SEGMENT	193	/* S, bytes, 32 to 65535 */
+#define DCCP_SOCKOPT_TFRC_TX_SEGMENT	193	/* S, bytes, 32 to 65535; 248: or 0, the mean */
 #define DCCP_SOCKOPT_TFRC_TX_HEADER	194	/* H, bytes, 0 to 255 */
 #define DCCP_SOCKOPT_TFRC_TX_INTERVAL	195	/* Min Interval, us, 0 (off) to 1000000 */
 
@@ -55,7 +56,7 @@ enum tfrc_variant {
  * @interval: mean time between the packets that were sent, us. This is read
  *	first, if the buffer has room for the whole: other than 0, @packet is for
  *	that interval instead. So clear the buffer
- * @s: segment size in the equation, bytes
+ * @s: segment size in the equation, bytes, as far as the path's MTU allows
  * @s_mean: mean size of the data packets, bytes
  * @header: H, bytes
  * @min_interval: Min Interval, us
