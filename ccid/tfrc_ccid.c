@@ -11,7 +11,7 @@
  * also stands for the nofeedback timer. It holds no reference of the socket,
  * which would live on after its end for as long as that, and has memory of its
  * own, as it may be waiting for the socket's lock while its half-connection
- * goes. That lasts for an RCU grace period, which is longer than any handler.
+ * goes. That lasts for an RCU grace period more.
  */
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -274,6 +274,15 @@ static int tfrc_hc_tx_init(struct ccid *ccid, struct sock *sk)
 	return 0;
 }
 
+static void timer_free(struct rcu_head *head)
+{
+	struct tfrc_timer *t = container_of(head, struct tfrc_timer, rcu);
+
+	/* It may have been started again while its handler was running. */
+	hrtimer_cancel(&t->timer);
+	kfree(t);
+}
+
 static void tfrc_hc_tx_exit(struct sock *sk)
 {
 	struct tfrc_timer *t = hc_tx(sk)->timer;
@@ -281,9 +290,8 @@ static void tfrc_hc_tx_exit(struct sock *sk)
 	spin_lock_bh(&t->lock);
 	t->dead = true;
 	spin_unlock_bh(&t->lock);
-	/* The handler may be running, and even be what has led here. */
-	hrtimer_try_to_cancel(&t->timer);
-	kfree_rcu(t, rcu);
+	/* The handler may be waiting for a lock of ours, or be what led here. */
+	call_rcu(&t->rcu, timer_free);
 }
 
 /*
@@ -942,6 +950,7 @@ static void __exit tfrc_exit(void)
 
 	for (i = 0; i < ARRAY_SIZE(tfrc_ops); i++)
 		ccid_unregister(&tfrc_ops[i]);
+	rcu_barrier();
 }
 
 /* Sockets may use a CCID as soon as it is there: one is enough to stay. */

@@ -370,11 +370,14 @@ u32 tfrc_tx_pinv(struct tfrc_tx *tx, const struct tfrc_reported *li, u32 n,
  * @wc: window counter
  * @now: time
  *
- * A round trip has passed, so the counter must be 4 above (RFC 4342, 8.1).
+ * A round trip has passed, so that of the next packet must be 4 above (RFC
+ * 4342, 8.1), which it will be without help if our clock says so.
  */
 void tfrc_tx_acked_wc(struct tfrc_tx *tx, u32 wc, u64 now)
 {
-	if (tx->wc - wc < 4) {
+	u64 n = div64_u64(now - tx->t_wc, 250ULL * tx_rtt(tx));
+
+	if (tx->wc + min_t(u32, n, 5) - wc < 4) {
 		tx->wc = wc + 4;
 		tx->t_wc = now;
 	}

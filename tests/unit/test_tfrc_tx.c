@@ -744,7 +744,7 @@ static void test_counter(void)
 {
 	struct tfrc_tx tx;
 	u64 now = START;
-	u32 i, bad = 0, wc = 0;
+	u32 i, bad = 0, wc = 0, was[4];
 
 	begin(&tx, &plain, 1000, 100000);
 	for (i = 0; i < 1000; i++) {
@@ -770,11 +770,30 @@ static void test_counter(void)
 
 	for (i = 0; i < 16; i++) {
 		tx.wc = 30;
+		tx.t_wc = now - 1;
 		tfrc_tx_acked_wc(&tx, 30 - i, now + i);
 		bad += tx.wc != (i < 4 ? 34 - i : 30);
 		bad += (i < 4) != (tx.t_wc == now + i);
 	}
 	ok(!bad, "counter: 4 above that of an acknowledged packet at least");
+
+	/*
+	 * Packets each 37 ms, acknowledged after 100: the counter goes by the
+	 * clock, 4 steps a round trip, and each is 4 above that acknowledged.
+	 */
+	begin(&tx, &plain, 1000, 100000);
+	for (i = 0; i < 1000; i++) {
+		now = START + i * 37 * MSEC;
+		/* the one sent 111 ms ago was acknowledged 11 ms ago */
+		if (i > 2)
+			tfrc_tx_acked_wc(&tx, was[(i - 3) % 4],
+					 now - 11 * MSEC);
+		tfrc_tx_send(&tx, 1000, false, now);
+		bad += i > 2 && tx.wc - was[(i - 3) % 4] < 4;
+		was[i % 4] = tx.wc;
+	}
+	ok(!bad && abs((int)tx.wc - 1000 * 37 / 25) <= 2,
+	   "counter: acknowledgments do not make it slower");
 }
 
 static void test_sent_time(void)
