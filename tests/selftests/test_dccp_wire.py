@@ -1,0 +1,525 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""What DCCP with CCIDs 4, 248, 249 and 250 puts on the wire, and makes of it.
+
+ECN bits, window counters, the options of feedback; round trips from
+acknowledgments; and that nothing counts as lost on a path that loses nothing.
+"""
+
+import contextlib
+import itertools
+import select
+import socket
+import struct
+import sys
+import time
+from typing import NamedTuple
+
+import dccp
+from lib import Net, Tap, run
+
+CCIDS = (4, 248, 249, 250)
+DELAY = 50  # ms, one way
+RTT = 2 * DELAY / 1000
+SIZE = 100
+DATA, ACK, DATAACK, SYNC, SYNCACK = 2, 3, 4, 8, 9
+LOSS_EVENT_RATE, LOSS_INTERVALS, RECEIVE_RATE, DROPPED_PACKETS, ELAPSED_TIME = 192, 193, 194, 195, 43
+FEEDBACK = {LOSS_EVENT_RATE, LOSS_INTERVALS, RECEIVE_RATE, DROPPED_PACKETS, ELAPSED_TIME}
+NOT_ECT, ECT1, ECT0, CE = range(4)
+
+tap = Tap()
+
+
+class Packet(NamedTuple):
+    time: float
+    source: str
+    tos: int
+    kind: int
+    seq: int
+    ack: int | None
+    ccval: int
+    options: tuple  # (number, value) each
+    size: int  # of the payload
+    ports: tuple
+
+    @property
+    def data(self):
+        return self.kind in (DATA, DATAACK)
+
+    @property
+    def ecn(self):
+        return self.tos & 3
+
+
+def options_of(data):
+    found = []
+    while data:
+        if data[0] < 32:
+            data = data[1:]
+            continue
+        found.append((data[0], data[2 : data[1]]))
+        data = data[data[1] :]
+    return tuple(found)
+
+
+def parse(when, ip):
+    """A Packet, or None if it is not DCCP."""
+    if ip[0] >> 4 == 4:
+        tos, protocol, source, at = ip[1], ip[9], socket.inet_ntop(socket.AF_INET, ip[12:16]), (ip[0] & 15) * 4
+    else:
+        tos, protocol, source, at = (ip[0] & 15) << 4 | ip[1] >> 4, ip[6], socket.inet_ntop(socket.AF_INET6, ip[8:24]), 40
+    if protocol != dccp.IPPROTO_DCCP:
+        return None
+    d = ip[at:]
+    kind, begin = d[8] >> 1 & 15, {0: 20, 1: 28, DATA: 16, 7: 28}.get(d[8] >> 1 & 15, 24)
+    ack = None if kind in (0, DATA) else int.from_bytes(d[18:24], "big")
+    return Packet(when, source, tos, kind, int.from_bytes(d[10:16], "big"), ack, d[5] >> 4,
+                  options_of(d[begin : d[4] * 4]), len(d) - d[4] * 4, struct.unpack("!HH", d[:4]))
+
+
+class Capture:
+    """All DCCP that the router gets: with Capture() as c: ...; c.packets."""
+
+    def __enter__(self):
+        with dccp.netns("r"):
+            self.sock = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0003))
+        self.sock.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)  # SO_RCVBUFFORCE
+        self.sock.setsockopt(socket.SOL_SOCKET, 35, 1)  # SO_TIMESTAMPNS
+        self.packets = []
+        return self
+
+    def __exit__(self, *_):
+        self.read()
+        self.sock.close()
+
+    def read(self):
+        """What has come so far."""
+        while select.select([self.sock], [], [], 0)[0]:
+            data, control, _, origin = self.sock.recvmsg(4000, 100)
+            seconds, ns = struct.unpack("=qq", control[0][2])
+            if origin[2] == socket.PACKET_HOST and (p := parse(seconds + ns / 1e9, data)):
+                self.packets.append(p)
+
+    def sent_by(self, ns):
+        return [p for p in self.packets if p.source in dccp.ADDRESS[ns].values()]
+
+
+def tx_info(s):
+    """(rtt in s, slow_start, feedback)"""
+    info = s.getsockopt(dccp.SOL_DCCP, dccp.CCID_TX_INFO, 200)
+    return struct.unpack_from("=I", info, 20)[0] / 1e6, info[73], struct.unpack_from("=I", info, 84)[0]
+
+
+def rx_info(s):
+    """A dictionary of what the receiver counted."""
+    values = struct.unpack_from("=IIIIQQQQQQ", s.getsockopt(dccp.SOL_DCCP, dccp.CCID_RX_INFO, 200))
+    return dict(zip(("x_recv", "rtt", "p", "size", "packets", "lost", "marked", "late", "duplicates", "events"), values))
+
+
+def send(s):
+    """One packet; False if the queue is full."""
+    if s.gettimeout():
+        s.settimeout(None)  # else Python would try again and again
+    try:
+        return s.send(bytes(SIZE), socket.MSG_DONTWAIT) == SIZE
+    except BlockingIOError:
+        return False
+
+
+def drain(*sockets):
+    """Read all that is there; how many packets."""
+    n = 0
+    while ready := select.select(sockets, [], [], 0)[0]:
+        for s in ready:
+            if not s.recv(2000):
+                raise ConnectionResetError("the connection has ended")
+            n += 1
+    return n
+
+
+def stream(senders, seconds, every=0.02, others=()):
+    """Packets of each sender at a fixed rate; how many, each."""
+    sent = dict.fromkeys(senders, 0)
+    end = time.monotonic() + seconds
+    due = time.monotonic()
+    while due < end:
+        for s in senders:
+            sent[s] += send(s)
+        due += every
+        time.sleep(max(0, due - time.monotonic()))
+        drain(*senders, *others)
+    return tuple(sent.values())
+
+
+def ours(ccid, family=socket.AF_INET):
+    return dccp.connection(family, {"ccid": [ccid]}, {"ccid": [ccid]})
+
+
+def near(a, b, share):
+    return abs(a - b) <= share * b
+
+
+# No false loss
+
+
+def by_turns(c, s):
+    """A packet of each, then the other's."""
+    for _ in range(10):
+        for sender, receiver in ((c, s), (s, c)):
+            send(sender)
+            select.select([receiver], [], [], 1)
+            drain(receiver)
+
+
+def one_first(first, second):
+    stream([first], 0.4, others=[second])
+    stream([first, second], 0.4)
+
+
+BEGINNINGS = {
+    "the client sends first": lambda c, s: one_first(c, s),
+    "the server sends first": lambda c, s: one_first(s, c),
+    "both send at once": lambda c, s: stream([c, s], 0.4),
+    "the client sends a single packet": lambda c, s: stream([c], 0.02, others=[s]),
+    "the client sends after 3 s": lambda c, s: (time.sleep(3), one_first(c, s)),
+    "by turns": by_turns,
+}
+
+
+def early(listener, ccid, count):
+    """A client whose first packet completes the handshake, where an Ack would otherwise.
+
+    DCCP leaves the Ack out if somebody waits to send; only to tell him then that
+    it cannot be done.
+    """
+    client = dccp.sock("a", listener.family, ccid=[ccid])
+    client.setblocking(False)
+    client.connect_ex(listener.getsockname()[:2])
+    client.setblocking(True)
+    with contextlib.suppress(BrokenPipeError):
+        client.send(bytes(SIZE))
+    sent = sum(send(client) for _ in range(count))
+    server, _ = listener.accept()
+    return client, server, sent
+
+
+def nothing_lost(what, *ends):
+    """Neither end has found a loss, and it has seen what was sent."""
+    for name, receiver, sender in (("server", ends[1], ends[0]), ("client", ends[0], ends[1])):
+        rx = rx_info(receiver)
+        good = not (rx["lost"] or rx["events"] or rx["p"] or rx["late"])
+        tap.ok(good, f"{what}: the {name} finds nothing lost ({rx['packets']} packets)", rx)
+        tap.ok(tx_info(sender)[1], f"{what}: nor is it told so", tx_info(sender))
+
+
+def test_no_false_loss():
+    for (name, family), ccid in itertools.product(dccp.FAMILIES.items(), CCIDS):
+        for what, begin in itertools.islice(BEGINNINGS.items(), 2 if name == "IPv6" else None):
+            with ours(ccid, family) as (c, s):
+                begin(c, s)
+                time.sleep(0.5)
+                drain(c, s)
+                nothing_lost(f"{name}, CCID {ccid}, {what}", c, s)
+        for count in (1, 4):
+            what = f"{name}, CCID {ccid}, {count} at the end of the handshake"
+            with Capture() as capture, dccp.listen("b", family, ccid=[ccid]) as listener:
+                *ends, sent = early(listener, ccid, count)
+                port = ends[0].getsockname()[1]
+                time.sleep(1)
+                got = drain(*ends)
+                tap.ok(got == sent == count, f"{what}: they arrive", (sent, got))
+                stream(ends, 0.4)
+                time.sleep(0.5)
+                drain(*ends)
+                nothing_lost(what, *ends)
+                for s in ends:
+                    s.close()
+            kinds = [p.kind for p in capture.sent_by("a") if p.ports[0] == port]
+            tap.ok(kinds[1] == DATAACK, f"{what}: data complete it", kinds[:5])
+
+
+# ECN
+
+# lists of client and server, and whether the client's data and the server's are ECT
+CONNECTIONS = (
+    *(({"ccid": [ccid]}, {"ccid": [ccid]}, True, True) for ccid in CCIDS),
+    # A client that might have had to use CCID 3 or 2 says that it does not read ECN.
+    ({"ccid": [4, 3]}, {"ccid": [4]}, True, False),
+    ({"ccid": [249, 2]}, {"ccid": [249]}, True, False),
+    ({"tx": [4], "rx": [2]}, {}, True, None),
+    ({"tx": [2], "rx": [4]}, {}, None, True),
+)
+MARKS = (0, ECT1, CE, 46 << 2, 46 << 2 | ECT1, 45 << 2 | CE, 10 << 2 | ECT0)
+
+
+def set_tos(s, tos):
+    if s.family == socket.AF_INET:
+        s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, tos)
+    else:
+        s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_TCLASS, tos)
+
+
+def marks(packets):
+    """DSCP and ECN of the data packets, as a set."""
+    return {(p.tos >> 2, p.ecn) for p in packets if p.data}
+
+
+def test_ecn():
+    for (name, family), (client, server, *ect) in itertools.product(dccp.FAMILIES.items(), CONNECTIONS):
+        if name == "IPv6" and 4 not in client.get("ccid", ()):
+            continue
+        with dccp.connection(family, client, server) as ends:
+            for tos in MARKS:
+                for s in ends:
+                    set_tos(s, tos)
+                with Capture() as capture:
+                    # some wait, some do not
+                    stream(ends, 0.1, 0.01)
+                    time.sleep(0.5)
+                    drain(*ends)
+                for ns, expected in zip("ab", ect):
+                    if expected is None:
+                        continue  # a CCID that is not ours sends here
+                    want = {(tos >> 2, ECT0 if expected else NOT_ECT)}
+                    got = marks(capture.sent_by(ns))
+                    who = f"{name}, {client} to {server or 'default'}, TOS {tos}: the {'client' if ns == 'a' else 'server'}'s data"
+                    tap.ok(got == want, f"{who}: DSCP {tos >> 2}, {'ECT(0)' if expected else 'not-ECT'}", got)
+
+
+# Round trips
+
+
+def check_rtt(what, s):
+    rtt, _, n = tx_info(s)
+    tap.ok(near(rtt, RTT, 0.05), f"{what}: the round trip is {rtt * 1000:.1f} ms, after {n} feedback packets")
+
+
+def sync(capture, port):
+    """Have the client answer a Sync that the router makes in the server's name."""
+    capture.read()
+    client, server = (max(p.seq for p in capture.sent_by(ns) if port in p.ports) for ns in "ab")
+    # The answer acknowledges the Sync, so its number has to be one that the server has used.
+    body = struct.pack("!HHBBHBBHIHHI", dccp.PORT, port, 6, 0, 0, SYNC << 1 | 1, 0, server >> 32,
+                       server & 0xFFFFFFFF, 0, client >> 32, client & 0xFFFFFFFF)
+    b, a = (socket.inet_aton(dccp.ADDRESS[ns][socket.AF_INET]) for ns in "ba")
+    total = sum(struct.unpack("!18H", b + a + struct.pack("!HH", dccp.IPPROTO_DCCP, len(body)) + body))
+    total = (total & 0xFFFF) + (total >> 16)
+    total = (total & 0xFFFF) + (total >> 16)
+    body = body[:6] + struct.pack("!H", ~total & 0xFFFF) + body[8:]
+    with dccp.netns("r"), socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW) as raw:
+        header = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 0, 0, 0, 64, dccp.IPPROTO_DCCP, 0, b, a)
+        raw.sendto(header + body, (dccp.ADDRESS["a"][socket.AF_INET], 0))
+
+
+def with_acknowledgments(c, s, _):
+    """A packet in half a second of the server, for each of which the client sends feedback."""
+    stream([s], 2.5, 0.5, others=[c])
+
+
+def with_syncs(c, s, capture):
+    """The server is silent. The client answers Syncs."""
+    for _ in range(4):
+        sync(capture, c.getsockname()[1])
+        time.sleep(0.5)
+
+
+def test_late_losses(net):
+    """The client's last packets are lost, which shows only by packets without data.
+
+    The feedback acknowledges one of these. When it was sent the sender does not
+    know: the last data packet was sent long before.
+    """
+    for ccid, provoke in itertools.product((4, 248), (with_acknowledgments, with_syncs)):
+        what = f"CCID {ccid}, {provoke.__name__.replace('_', ' ')}"
+        with ours(ccid) as (c, s), Capture() as capture:
+            senders = [c, s] if provoke is with_acknowledgments else [c]
+            stream(senders, 2, others=[s])
+            check_rtt(f"{what}: first", c)
+            for _ in range(4):
+                # a packet that arrives, so that more than the loss of one round trip is seen
+                stream([c], 0.5, others=[s])
+                net.qdisc("netem loss 100%", "change")
+                stream([c], 0.1, others=[s])
+                net.qdisc("netem loss 0% limit 10000", "change")
+                time.sleep(0.3)
+                provoke(c, s, capture)
+                drain(c, s)
+            capture.read()
+            no_data = {p.seq for p in capture.sent_by("a") if not p.data}
+            found = sum(p.ack in no_data for p in feedback(capture.sent_by("b")))
+            tap.ok(found >= 1, f"{what}: {found} feedback packets acknowledge what was no data")
+            tap.ok(rx_info(s)["events"] >= 3, f"{what}: for there were losses", rx_info(s))
+            check_rtt(f"{what}: then", c)
+            if s in senders:
+                check_rtt(f"{what}: the server", s)
+    net.fresh("netem limit 10000")
+
+
+def test_rare():
+    """Both sides send, one of them a packet in two seconds."""
+    for name, ccid in (*itertools.product(("IPv4",), CCIDS), ("IPv6", 4)):
+        family = dccp.FAMILIES[name]
+        for rare in ("server", "client"):
+            with ours(ccid, family) as (c, s):
+                often, seldom = (c, s) if rare == "server" else (s, c)
+                sent = 0
+                for _ in range(5):
+                    sent += send(seldom)
+                    stream([often], 2, 0.04, others=[seldom])
+                time.sleep(0.5)
+                what = f"{name}, CCID {ccid}, the {rare} sends rarely"
+                # the packet that completes the handshake is not the CCID's
+                rx = rx_info(often)
+                tap.ok(sent == 5 and rx["packets"] >= 4, f"{what}: {rx['packets']} of its {sent} packets")
+                nothing_lost(what, c, s)
+                check_rtt(f"{what}: who sends often", often)
+                check_rtt(f"{what}: who sends rarely", seldom)
+                for who, s_ in (("often", often), ("rarely", seldom)):
+                    rtt = rx_info(s_)["rtt"] / 1e6
+                    # A server's handshake has none, and counters have none over two seconds.
+                    unknown = not rtt and (rare, who) == ("client", "often")
+                    tap.ok(unknown or near(rtt, RTT, 0.3), f"{what}: {rtt * 1000:.1f} ms by what who sends {who} receives")
+
+
+# Format
+
+
+def feedback(packets):
+    return [p for p in packets if LOSS_EVENT_RATE in dict(p.options)]
+
+
+def intervals(p):
+    """(Skip Length, Lossless, Loss and Data Length of each interval, Drop Counts)"""
+    o = dict(p.options)
+    li, drops = o[LOSS_INTERVALS], o[DROPPED_PACKETS]
+    three = [int.from_bytes(li[n : n + 3], "big") for n in range(1, len(li), 3)]
+    return (li[0], list(zip(three[::3], three[1::3], three[2::3])),
+            [int.from_bytes(drops[n : n + 3], "big") for n in range(0, len(drops), 3)])
+
+
+def wrong_form(p):
+    """What is not as RFC 4342, 8 and RFC 5622, 8 have it in a feedback packet."""
+    numbers = [n for n, _ in p.options]
+    o = dict(p.options)
+    wrong = []
+    if p.kind != ACK or p.size:
+        wrong.append("no Ack")
+    if any(numbers.count(n) != 1 for n in FEEDBACK):
+        wrong.append("not each option once")
+    elif len(o[LOSS_EVENT_RATE]) != 4 or len(o[RECEIVE_RATE]) != 4 or len(o[ELAPSED_TIME]) not in (2, 4):
+        wrong.append("length of 192, 194 or 43")
+    elif len(o[LOSS_INTERVALS]) % 9 != 1 or len(o[DROPPED_PACKETS]) * 3 != len(o[LOSS_INTERVALS]) - 1:
+        wrong.append("length of 193 or 195")
+    else:
+        skip, li, drops = intervals(p)
+        if skip > 3 or len(li) > 9:
+            wrong.append("Skip Length or number of intervals")
+        # no interval but the connection's first begins without loss
+        if any(not loss for _, loss, _ in li[:-1]) or any(d > loss for d, (_, loss, _) in zip(drops, li)):
+            wrong.append("Loss Length")
+        if any(length > lossless + loss for lossless, loss, length in li[:-1]):
+            wrong.append("Data Length")
+        if int.from_bytes(o[ELAPSED_TIME], "big") > 100:
+            wrong.append("Elapsed Time of more than 1 ms")
+        none = int.from_bytes(o[LOSS_EVENT_RATE], "big") == 0xFFFFFFFF
+        if none != (len(li) == 1):
+            wrong.append("Loss Event Rate")
+    return wrong
+
+
+def wrong_ndp(packets):
+    """NDP Count (RFC 4340, 7.7) on an end's data packets: as many as came without data since the last one."""
+    count, wrong = None, []
+    for p in packets:
+        said = int.from_bytes(dict(p.options).get(37, b""), "big")
+        # Before the feature is agreed on there is none.
+        if count is not None and p.data and said != count:
+            wrong.append((p, count))
+        if p.data:
+            count = 0
+        elif count is not None:
+            count += 1
+    return wrong
+
+
+def test_format(net):
+    for ccid in CCIDS:
+        what = f"CCID {ccid}"
+        with Capture() as capture, ours(ccid) as (c, s):
+            stream([c], 2, others=[s])
+            quiet = rx_info(s)["events"]
+            stream([c, s], 2)
+            net.qdisc("netem loss 10% limit 10000", "change")
+            stream([c, s], 6)
+            net.qdisc("netem loss 0% limit 10000", "change")
+            stream([c], 1, others=[s])
+            events = rx_info(s)["events"]
+        reports = feedback(capture.sent_by("b"))
+        tap.ok(not quiet and events > 0 and len(reports) > 50, f"{what}: {len(reports)} feedback packets, {events} loss events")
+        bad = [(wrong_form(p), p) for p in reports + feedback(capture.sent_by("a")) if wrong_form(p)]
+        tap.ok(not bad, f"{what}: options 192 to 195 and 43 on each, as long as they have to be", bad[:3])
+        bad = [p for p in capture.packets if p.data and FEEDBACK & set(dict(p.options))]
+        tap.ok(not bad, f"{what}: none of them on a data packet", bad[:3])
+        kinds = {p.kind for p in capture.packets if p.data}
+        tap.ok(kinds == {DATA, DATAACK}, f"{what}: on Data nor on DataAck", kinds)
+        rates = [int.from_bytes(dict(p.options)[RECEIVE_RATE], "big") for p in reports]
+        tap.ok(not rates[0] and all(rates[1:]), f"{what}: the first Receive Rate is 0, and no other", rates)
+        # all intervals together reach from the connection's first packet to the one acknowledged
+        begin = set()
+        for p in reports:
+            skip, li, _ = intervals(p)
+            if len(li) < 9:
+                begin.add(p.ack - skip - sum(lossless + loss for lossless, loss, _ in li))
+        tap.ok(len(begin) == 1, f"{what}: the Loss Intervals have no gap", begin)
+        for ns in "ab":
+            bad = wrong_ndp(capture.sent_by(ns))
+            tap.ok(not bad, f"{what}: NDP Counts of {ns}", bad[:3])
+
+
+def steps(packets):
+    """By how much the window counter went up between data packets."""
+    return [(q.ccval - p.ccval) % 16 for p, q in itertools.pairwise(p for p in packets if p.data)]
+
+
+def test_counters():
+    """The window counter goes up by 4 in a round trip, and by a few over a pause (RFC 4342, 8.1)."""
+    for ccid, every in ((4, 0.02), (4, 0.037), (248, 0.02), (249, 0.01)):
+        what = f"CCID {ccid}, a packet in {every * 1000:.0f} ms"
+        with ours(ccid) as (c, s):
+            stream([c], 2, every, others=[s])
+            with Capture() as capture:
+                stream([c], 5, every, others=[s])
+                time.sleep(2)
+            sent = [p for p in capture.sent_by("a") if p.data]
+            trips = (sent[-1].time - sent[0].time) / RTT
+            found = steps(sent)
+            rate = sum(found) / trips
+            # An acknowledgment may have the counter lag by a part of a quarter, if packets are rarer than these.
+            share = 0.03 if every < RTT / 4 else 0.15
+            tap.ok(len(sent) > 0.9 * 5 / every and near(rate, 4, share), f"{what}: {rate:.2f} steps in a round trip", len(sent))
+            tap.ok(max(found) <= max(1, round(every / RTT * 4 + 0.5)), f"{what}: none is left out", found)
+            with Capture() as pause:
+                stream([c], 0.1, others=[s])
+                time.sleep(0.2)
+            sent = [sent[-1], *(p for p in pause.sent_by("a") if p.data)]
+            # 5 when it is sent, and before up to 4 for the acknowledgment of the last one
+            tap.ok(5 <= steps(sent)[0] <= 9, f"{what}: {steps(sent)[0]} over a pause", steps(sent))
+
+
+def main(chosen):
+    dccp.load()
+    run("modprobe dccp_tfrc")
+    net = Net(delay=DELAY)
+    net.fresh("netem limit 10000")
+    for test, arguments in ((test_no_false_loss, ()), (test_ecn, ()), (test_late_losses, (net,)), (test_rare, ()), (test_format, (net,)), (test_counters, ())):
+        if chosen and test.__name__ not in chosen:
+            continue
+        begin = time.monotonic()
+        test(*arguments)
+        tap.note(f"{test.__name__}: {time.monotonic() - begin:.0f} s")
+    net.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
+    tap.done()
