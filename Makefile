@@ -12,6 +12,10 @@ RELEASE = $(shell sed 's/.*"\(.*\)"/\1/' $(KDIR)/include/generated/utsrelease.h)
 
 # The kernel that the VM boots; see tests/vm/fetch-kernel.
 VM_KERNEL ?= 6.1
+# The other kernels that our modules support, and what is tried on them.
+KERNELS ?= 6.12
+KERNEL_SUITES = test_dccp_negotiation test_dccp_timing test_voipcall test_options \
+	test_tree test_colour test_flat
 
 all: modules tc tools
 
@@ -19,6 +23,7 @@ help:
 	@echo "make             modules for KDIR, the tc plugin, the tools"
 	@echo "make demo        the demonstration in a VM; results in build/demo/"
 	@echo "make check       all tests; SUITES='NAME...' for some of them"
+	@echo "make check-kernels  some tests on 6.12 too, which it downloads; KERNELS=, SUITES="
 	@echo "make vm          a shell in the VM, with the modules loaded"
 	@echo "make install     modules for KDIR, the tc plugin, voipcall, man pages"
 	@echo "make clean       removes what was built, keeps what was downloaded"
@@ -61,11 +66,17 @@ vm-files: deps-test tc tools
 check: vm-files
 	@tests/check $(SUITES)
 
+check-kernels:
+	@for kernel in $(KERNELS); do \
+		$(MAKE) -s --no-print-directory vm-files VM_KERNEL=$$kernel && \
+		tests/check --kernel $$kernel $(or $(SUITES),$(KERNEL_SUITES)) || exit; \
+	done
+
 demo: vm-files
 	@tools/demo/run
 
 vm: vm-files
-	@tests/vm/run --interactive --smp 2 -- sh -c 'modprobe sch_abe; exec bash'
+	@tests/vm/run --kernel $(VM_KERNEL) --interactive --smp 2 -- sh -c 'modprobe sch_abe; exec bash'
 
 install: all
 	$(MAKE) -C $(KDIR) M=$(CURDIR)/build/kbuild/$(RELEASE) \
@@ -79,4 +90,4 @@ clean:
 	find build -mindepth 1 -maxdepth 1 ! -name kernels ! -name cache \
 		-exec rm -rf {} +
 
-.PHONY: all help headers have-kdir modules tc tools vm-files check demo vm install clean
+.PHONY: all help headers have-kdir modules tc tools vm-files check check-kernels demo vm install clean
