@@ -57,6 +57,7 @@ tools: deps-build
 
 # What the VM gets: all of the above, for its own kernel.
 vm-files: deps-test tc tools
+	@$(MAKE) -s -C tools/lab/bpf
 	@tests/vm/fetch-kernel $(VM_KERNEL)
 	@echo "modules for the VM's kernel, $(VM_KERNEL)"
 	@dccp=$$(scripts/dccp-source build/kernels/$(VM_KERNEL)/kdir) && \

@@ -2,13 +2,19 @@
 /*
  * abeload: clocks, random numbers, event heap, sockets, packets.
  */
+#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <netinet/tcp.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/sendfile.h>
+#include <unistd.h>
 #include "abeload.h"
 
 #ifndef SO_SNDBUFFORCE
@@ -101,6 +107,26 @@ __u64 rng_seed(__u64 seed, __u64 stream)
 double rng_uniform(__u64 *state)
 {
 	return (double)(rng_next(state) >> 11) / (double)(1LL << 53);
+}
+
+/* Exponential. */
+double rng_exponential(__u64 *state, double mean)
+{
+	return -log(1 - rng_uniform(state)) * mean;
+}
+
+/* Pareto from @least on; its mean is @least * shape / (shape - 1), if shape > 1. */
+double rng_pareto(__u64 *state, double least, double shape)
+{
+	return least * pow(1 - rng_uniform(state), -1 / shape);
+}
+
+/* Normal with mean 0 and deviation 1, by Box and Muller; one of the two is thrown away. */
+double rng_normal(__u64 *state)
+{
+	double r = sqrt(rng_exponential(state, 2));
+
+	return r * cos(2 * M_PI * rng_uniform(state));
 }
 
 void heap_init(struct heap *h, unsigned int len)
@@ -196,6 +222,35 @@ int open_flow(const struct send_opts *o, int type)
 	if (o->mark >= 0)
 		set_option(fd, SOL_SOCKET, SO_MARK, (int)(__u32)o->mark, "mark");
 	return fd;
+}
+
+/* Begins to connect a TCP socket. */
+void connect_flow(const struct send_opts *o, int fd)
+{
+	set_buffer(fd, false, SEND_BUFFER);
+	if (o->cc && setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, o->cc, strlen(o->cc)))
+		die_errno("congestion control \"%s\"", o->cc);
+	if (connect(fd, (const struct sockaddr *)&o->to, o->to_len) && errno != EINPROGRESS)
+		die_errno("cannot connect to %s", o->to_text);
+}
+
+/* A file of zeros for send_pages(). */
+int open_pages(void)
+{
+	static const char zero[PAGES_LEN];
+	int fd = memfd_create("abeload", MFD_CLOEXEC);
+
+	if (fd < 0 || write(fd, zero, PAGES_LEN) != PAGES_LEN)
+		die_errno("cannot make pages to send");
+	return fd;
+}
+
+/* Sends at most PAGES_LEN bytes, by reference. */
+ssize_t send_pages(int fd, int pages, size_t len)
+{
+	off_t from = 0;
+
+	return sendfile(fd, pages, &from, len < PAGES_LEN ? len : PAGES_LEN);
 }
 
 void packet_fill(struct packet *p, unsigned int flags, __u32 flow, __u32 seq, __s64 stamp)

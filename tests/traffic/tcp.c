@@ -11,13 +11,10 @@
 #include <linux/tcp.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
-#include <sys/sendfile.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 #include "abeload.h"
 
-#define PAGES_LEN	(256 << 10)
-#define SEND_BUFFER	(4 << 20)
 #define START_JITTER	(NSEC_PER_SEC / 10)
 
 /**
@@ -32,15 +29,21 @@ struct bulk {
 	__u64		bytes;
 };
 
-static int make_pages(void)
-{
-	static const char zero[PAGES_LEN];
-	int fd = memfd_create("abeload", MFD_CLOEXEC);
-
-	if (fd < 0 || write(fd, zero, PAGES_LEN) != PAGES_LEN)
-		die_errno("cannot make pages to send");
-	return fd;
-}
+/**
+ * struct windows - samples of all flows' congestion windows
+ * @cwnd:	in packets, one row of all flows a sample; 0: not connected
+ * @rows:	their number
+ * @room:	rows allocated
+ * @next:	when the next is due, CLOCK_MONOTONIC
+ * @start:	when the first was taken, CLOCK_REALTIME
+ */
+struct windows {
+	__u32		*cwnd;
+	size_t		rows;
+	size_t		room;
+	__s64		next;
+	__s64		start;
+};
 
 static void bulk_start(const struct send_opts *o, struct bulk *b, unsigned int i, int epoll)
 {
@@ -48,12 +51,8 @@ static void bulk_start(const struct send_opts *o, struct bulk *b, unsigned int i
 	struct epoll_event ev = { .events = EPOLLOUT | EPOLLET, .data.u32 = i };
 
 	b->fd = open_flow(o, SOCK_STREAM);
-	set_buffer(b->fd, false, SEND_BUFFER);
 	setsockopt(b->fd, SOL_SOCKET, SO_LINGER, &abort_on_close, sizeof(abort_on_close));
-	if (o->cc && setsockopt(b->fd, IPPROTO_TCP, TCP_CONGESTION, o->cc, strlen(o->cc)))
-		die_errno("congestion control \"%s\"", o->cc);
-	if (connect(b->fd, (const struct sockaddr *)&o->to, o->to_len) && errno != EINPROGRESS)
-		die_errno("cannot connect to %s", o->to_text);
+	connect_flow(o, b->fd);
 	if (epoll_ctl(epoll, EPOLL_CTL_ADD, b->fd, &ev))
 		die_errno("epoll");
 }
@@ -76,9 +75,7 @@ static void bulk_fill(const struct send_opts *o, struct bulk *b, int pages)
 	ssize_t n;
 
 	do {
-		off_t from = 0;
-
-		n = sendfile(b->fd, pages, &from, PAGES_LEN);
+		n = send_pages(b->fd, pages, PAGES_LEN);
 		if (n > 0)
 			b->bytes += n;
 	} while (n > 0 || (n < 0 && errno == EINTR));
@@ -86,7 +83,43 @@ static void bulk_fill(const struct send_opts *o, struct bulk *b, int pages)
 		die_errno("connection to %s", o->to_text);
 }
 
-static void report(const struct send_opts *o, const struct bulk *b)
+/* Of its own sockets, a process need not ask netlink. */
+static void sample_windows(const struct send_opts *o, const struct bulk *b, struct windows *w)
+{
+	__u32 *row;
+
+	if (w->rows == w->room) {
+		w->room = w->room ? 2 * w->room : 1024;
+		w->cwnd = xrealloc(w->cwnd, w->room * o->flows, sizeof(*w->cwnd));
+	}
+	if (!w->rows)
+		w->start = now(CLOCK_REALTIME);
+	row = w->cwnd + o->flows * w->rows++;
+	for (unsigned int i = 0; i < o->flows; i++) {
+		struct tcp_info info;
+		/* no more than that is copied */
+		socklen_t len = offsetof(struct tcp_info, tcpi_advmss);
+
+		row[i] = 0;
+		if (b[i].greeted && !getsockopt(b[i].fd, IPPROTO_TCP, TCP_INFO, &info, &len))
+			row[i] = info.tcpi_snd_cwnd;
+	}
+	w->next += o->cwnd_interval;
+}
+
+static void report_windows(FILE *out, const struct send_opts *o, const struct windows *w)
+{
+	fprintf(out, ",\n \"cwnd\": {\"start\": %.6f, \"interval\": %.6f, \"flows\": [",
+		(double)w->start / NSEC_PER_SEC, (double)o->cwnd_interval / NSEC_PER_SEC);
+	for (unsigned int i = 0; i < o->flows; i++) {
+		fputs(i ? "],\n  [" : "\n  [", out);
+		for (size_t row = 0; row < w->rows; row++)
+			fprintf(out, "%s%u", row ? "," : "", w->cwnd[row * o->flows + i]);
+	}
+	fputs("]]}", out);
+}
+
+static void report(const struct send_opts *o, const struct bulk *b, const struct windows *w)
 {
 	FILE *out = json_open(o->json);
 
@@ -105,35 +138,31 @@ static void report(const struct send_opts *o, const struct bulk *b)
 		fprintf(out, ", \"rtt_us\": %u, \"min_rtt_us\": %u, \"mss\": %u}", info.tcpi_rtt,
 			info.tcpi_min_rtt, info.tcpi_snd_mss);
 	}
-	fputs("]}\n", out);
+	fputs("]", out);
+	if (o->cwnd_interval)
+		report_windows(out, o, w);
+	fputs("}\n", out);
 	json_close(out, o->json);
-}
-
-/* Returns the milliseconds to sleep, rounded up. */
-static int sleep_ms(__s64 until)
-{
-	__s64 left = until - now(CLOCK_MONOTONIC);
-
-	if (left <= 0)
-		return 0;
-	left = (left + 999999) / 1000000;
-	return left < 1000000 ? (int)left : 1000000;
 }
 
 int send_tcp(const struct send_opts *o)
 {
 	__s64 jitter = o->jitter < 0 ? START_JITTER : o->jitter;
 	struct bulk *b = xcalloc(o->flows, sizeof(*b));
-	int epoll = epoll_create1(EPOLL_CLOEXEC), pages = make_pages();
+	int epoll = epoll_create1(EPOLL_CLOEXEC), pages = open_pages();
 	struct epoll_event ev[64];
+	struct windows w = { .next = INT64_MAX };
 	struct heap start;
-	__s64 end;
+	__s64 end, t;
 
 	if (epoll < 0)
 		die_errno("epoll");
 	watch_signals();
+	prctl(PR_SET_TIMERSLACK, 1);
 	heap_init(&start, o->flows);
 	end = now(CLOCK_MONOTONIC) + o->duration;
+	if (o->cwnd_interval)
+		w.next = end - o->duration;
 	for (unsigned int i = 0; i < o->flows; i++) {
 		__u64 rng = rng_seed(o->seed, o->id + i);
 
@@ -142,17 +171,28 @@ int send_tcp(const struct send_opts *o)
 			 (__s64)(rng_uniform(&rng) * (double)jitter));
 	}
 
-	while (!stop_requested() && now(CLOCK_MONOTONIC) < end) {
+	while (!stop_requested() && (t = now(CLOCK_MONOTONIC)) < end) {
 		unsigned int next = start.slot[0];
 		__s64 at = start.at[next];
+		struct timespec ts;
 		int n;
 
-		if (at <= now(CLOCK_MONOTONIC)) {
+		if (at <= t) {
 			bulk_start(o, &b[next], next, epoll);
 			heap_set(&start, next, INT64_MAX);
 			continue;
 		}
-		n = epoll_wait(epoll, ev, ARRAY_SIZE(ev), sleep_ms(at < end ? at : end));
+		if (w.next <= t) {
+			sample_windows(o, b, &w);
+			continue;
+		}
+		if (at > w.next)
+			at = w.next;
+		if (at > end)
+			at = end;
+		ts.tv_sec = (at - t) / NSEC_PER_SEC;
+		ts.tv_nsec = (at - t) % NSEC_PER_SEC;
+		n = epoll_pwait2(epoll, ev, ARRAY_SIZE(ev), &ts, NULL);
 		for (int i = 0; i < n; i++) {
 			unsigned int flow = ev[i].data.u32;
 
@@ -162,6 +202,6 @@ int send_tcp(const struct send_opts *o)
 		}
 	}
 	if (o->json)
-		report(o, b);
+		report(o, b, &w);
 	return 0;
 }

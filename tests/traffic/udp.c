@@ -6,7 +6,6 @@
  * together cost one wake-up.
  */
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -32,7 +31,7 @@ static __s64 gap(const struct send_opts *o, struct source *s)
 {
 	double mean = NSEC_PER_SEC / o->pps;
 
-	return (__s64)(o->poisson ? -log(1 - rng_uniform(&s->rng)) * mean : mean);
+	return (__s64)(o->poisson ? rng_exponential(&s->rng, mean) : mean);
 }
 
 static void send_one(const struct send_opts *o, struct source *s, unsigned int flow, char *payload,
