@@ -22,11 +22,12 @@ all: modules tc tools
 help:
 	@echo "make             modules for KDIR, the tc plugin, the tools"
 	@echo "make demo        the demonstration in a VM; results in build/demo/"
+	@echo "make lab         the experiments; EXP=ID runs one, LAB=--quick the short way"
 	@echo "make check       all tests; SUITES='NAME...' for some of them"
 	@echo "make check-kernels  some tests on 6.12 too, which it downloads; KERNELS=, SUITES="
 	@echo "make vm          a shell in the VM, with the modules loaded"
 	@echo "make install     modules for KDIR, the tc plugin, voipcall, man pages"
-	@echo "make clean       removes what was built, keeps what was downloaded"
+	@echo "make clean       removes what was built, keeps what was downloaded and build/lab"
 
 deps-%:
 	@scripts/deps $*
@@ -76,6 +77,10 @@ check-kernels:
 demo: vm-files
 	@tools/demo/run
 
+# One experiment, LAB='--quick' and so on its options; without EXP the list.
+lab: $(if $(EXP),vm-files,deps-test)
+	@tools/lab/lab $(if $(EXP),run $(EXP) $(LAB),list)
+
 vm: vm-files
 	@tests/vm/run --kernel $(VM_KERNEL) --interactive --smp 2 -- sh -c 'modprobe sch_abe; exec bash'
 
@@ -89,6 +94,6 @@ install: all
 
 clean:
 	find build -mindepth 1 -maxdepth 1 ! -name kernels ! -name cache \
-		-exec rm -rf {} +
+		! -name lab -exec rm -rf {} +
 
-.PHONY: all help headers have-kdir modules tc tools vm-files check check-kernels demo vm install clean
+.PHONY: all help headers have-kdir modules tc tools vm-files check check-kernels demo lab vm install clean

@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Runs in VMs, and the raw data that they leave.
+
+What determines a run is its script, its seed, and the bytes of the kernel,
+modules, plugin, programs and VM scripts. These are copied to a bench, so that
+nobody changes them under a running lab, and their hash is the run's key. A
+run whose raw data are there under the same key is not repeated.
+
+Raw data are JSON lines, xz-compressed; nothing of the host is in them, so the
+same key gives the same bytes. What the host had to do with it is in the
+manifest beside.
+"""
+
+import concurrent.futures
+import csv
+import functools
+import hashlib
+import json
+import lzma
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import numpy as np
+from experiment import seconds
+from world import World
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+OUT = os.environ.get("LAB_OUT", os.path.join(TOP, "build/lab"))
+KERNEL = "6.1"
+
+# What every guest needs of ours; modules lose their debugging information,
+# which changes with every comment.
+BENCH = ["tests/vm/run", "tests/vm/mkinitramfs", "tests/vm/init", "build/tc/q_abe.so",
+         "build/bin/abeload", f"build/modules/{KERNEL}/sch_abe.ko"]
+
+
+class Failed(Exception):
+    """A run, or what it needs, is not there or went wrong."""
+
+
+def sha256(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+def output(*command):
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=TOP)
+    return done.stdout.strip()
+
+
+@functools.cache
+class Bench:
+    """A copy of all files that a run depends on, and their hashes. needs: files beyond those of BENCH."""
+
+    def __init__(self, needs=()):
+        names = [*BENCH, *needs]
+        for name in [*names, f"build/kernels/{KERNEL}/vmlinux"]:
+            if not os.path.exists(os.path.join(TOP, name)):
+                raise Failed(f"{name} is missing: run \"make vm-files\"")
+        os.makedirs(OUT, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=OUT) as tmp:
+            self.files = {name: self._copy(name, tmp) for name in names}
+            with open(os.path.join(TOP, f"build/kernels/{KERNEL}/vmlinux"), "rb") as f:
+                self.files["vmlinux"] = hashlib.file_digest(f, "sha256").hexdigest()
+            os.symlink(os.path.join(TOP, "build/kernels"), os.path.join(tmp, "build/kernels"))
+            self.hash = sha256(json.dumps(self.files, sort_keys=True).encode())[:16]
+            self.path = os.path.join(OUT, ".bench", self.hash)
+            if not os.path.exists(self.path):
+                os.makedirs(os.path.dirname(self.path), exist_ok=True)
+                shutil.copytree(tmp, self.path, symlinks=True)
+
+    @staticmethod
+    def _copy(name, tmp):
+        source, target = os.path.join(TOP, name), os.path.join(tmp, name)
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        if name.endswith(".ko"):
+            subprocess.run(["strip", "--strip-debug", "-o", target, source], check=True)
+        else:
+            shutil.copy(source, target)
+        with open(target, "rb") as f:
+            return sha256(f.read())
+
+    @functools.cache  # noqa: B019 one for each set of files
+    def manifest(self):
+        """What made the files: for readers, not for the key."""
+        with open(os.path.join(TOP, f"build/kernels/{KERNEL}/release"), encoding="ascii") as f:
+            release = f.read().strip()
+        dirty = output("git", "status", "--porcelain", "kernel", "tc", "tests/traffic")
+        return {"kernel": release, "commit": output("git", "rev-parse", "HEAD") + ("+" if dirty else ""),
+                "compiler": output("gcc", "--version").splitlines()[0], "tc": output("tc", "-V"),
+                "qemu": output("qemu-system-x86_64", "--version").splitlines()[0], "files": self.files}
+
+
+class Store:
+    """Raw data of one experiment."""
+
+    def __init__(self, ident):
+        self.path = os.path.join(OUT, ident)
+
+    def file(self, run, key, suffix):
+        return os.path.join(self.path, f"{run.name}.{key}{suffix}")
+
+    def stored(self, run):
+        """Manifests of all raw data under the run's name, newest first."""
+        found = []
+        if os.path.isdir(self.path):
+            for name in os.listdir(self.path):
+                if name.startswith(run.name + ".") and name.endswith(".json"):
+                    path = os.path.join(self.path, name)
+                    with open(path, encoding="utf-8") as f:
+                        found.append((os.stat(path).st_mtime_ns, json.load(f)))
+        return [manifest for _, manifest in sorted(found, key=lambda x: -x[0])]
+
+    def has(self, run, key):
+        return os.path.exists(self.file(run, key, ".json"))
+
+    def read(self, run, key):
+        with lzma.open(self.file(run, key, ".jsonl.xz"), "rt", encoding="utf-8") as f:
+            return [json.loads(line) for line in f]
+
+    def write(self, run, key, records, manifest):
+        """The manifest comes last: without it the raw data do not count."""
+        os.makedirs(self.path, exist_ok=True)
+        text = "".join(json.dumps(r, sort_keys=True, separators=(",", ":")) + "\n" for r in records)
+        for suffix, data in ((".jsonl.xz", lzma.compress(text.encode(), preset=6)),
+                             (".json", json.dumps(manifest, indent=1, sort_keys=True).encode())):
+            temporary = self.file(run, key, suffix + ".tmp")
+            with open(temporary, "wb") as f:
+                f.write(data)
+            os.replace(temporary, self.file(run, key, suffix))
+
+
+# ---- from the guest's files to records
+
+def histogram(values):
+    """[upper edge in us, packets] of bins 2 % wide."""
+    edges = np.ceil(1.02 ** np.ceil(np.log(np.maximum(values, 1)) / np.log(1.02)))
+    return [[int(edge), int(n)] for edge, n in zip(*np.unique(edges, return_counts=True), strict=True)]
+
+
+def flow_record(report):
+    """A sink's report of a UDP flow, its packets turned into a histogram."""
+    raw = report.pop("raw", None)
+    if raw:
+        report["delay_histogram"] = histogram(raw["delay_us"])
+    return report
+
+
+def series(path, start):
+    """The samples of abesample: as tc's, but each value by its column's name."""
+    with open(path, encoding="ascii", newline="") as f:
+        rows = csv.DictReader(f)
+        return [{"time": round(float(row.pop("time")) - start, 6), "qdisc": {k: float(v) for k, v in row.items() if v}}
+                for row in rows]
+
+
+def qdisc_samples(out, name, start):
+    """The samples of a queue: time since the start, and tc's own words."""
+    if os.path.exists(f"{out}/series.{name}"):
+        return series(f"{out}/series.{name}", start)
+    with open(f"{out}/when.{name}", encoding="ascii") as f:
+        when = [float(line) for line in f]
+    with open(f"{out}/samples.{name}", encoding="ascii") as f:
+        text = f.read()
+    decoder, at, result = json.JSONDecoder(), 0, []
+    for moment in when:
+        while at < len(text) and text[at].isspace():
+            at += 1
+        if at == len(text):
+            break
+        qdiscs, at = decoder.raw_decode(text, at)
+        result.append({"time": round(moment - start, 6), "qdisc": tested(qdiscs)})
+    return result
+
+
+def tested(qdiscs):
+    """The queue under test among a device's qdiscs, without its options."""
+    found = next((q for q in qdiscs if q.get("handle") == "10:"), {})
+    return {k: v for k, v in found.items() if k not in ("options", "handle", "parent", "root", "refcnt")}
+
+
+def instructions(out):
+    """Of the guest while the traffic ran, to 10 million: in its time one takes 1 ns, and it knows when it is idle."""
+    with open(f"{out}/uptime", encoding="ascii") as f:
+        (up, idle), (up_end, idle_end) = [map(float, line.split()) for line in f]
+    return round((up_end - up - (idle_end - idle)) * 1e9)
+
+
+def collect(world, run, out):
+    """All records of a run from the guest's /out."""
+    records = [{"record": "run", "instructions": instructions(out), "arm": run.arm,
+                "point": dict(run.point), "seed": run.seed, "vars": dict(run.vars), "duration": world.duration, "warmup": world.warmup,
+                "flows": world.flows}]
+    with open(f"{out}/start", encoding="ascii") as f:
+        start = float(f.read())
+    for node in world.sinks():
+        with open(f"{out}/recv.{node}", encoding="ascii") as f:
+            report = json.load(f)
+        for kind in ("udp", "aimd"):
+            report[kind] = [flow_record(r) for r in report[kind]]
+        records.append({"record": "sink", "node": node, **report})
+    for name in world.flows:
+        with open(f"{out}/sent.{name}", encoding="ascii") as f:
+            records.append({"record": "source", "flow": name, **json.load(f)})
+    for d in world.sampled():
+        name = f"{d.at}.{d.to}"
+        for s in qdisc_samples(out, name, start):
+            records.append({"record": "sample", "link": d.name, **s})
+        with open(f"{out}/final.{name}", encoding="ascii") as f:
+            (qdiscs,) = [json.load(f)]
+        records.append({"record": "final", "link": d.name, "qdisc": tested(qdiscs),
+                        "all": [{k: q[k] for k in ("kind", "handle", "options") if k in q} for q in qdiscs]})
+    return records
+
+
+# ---- running
+
+def build(experiment, run):
+    """The world of a run."""
+    sample = experiment.resolved("sample", run) if "sample" in experiment.data else None
+    world = World(experiment.doc, experiment.resolved("world", run), experiment.resolved("flows", run), sample,
+                  seconds(experiment.resolved("duration", run)) if experiment.get("duration") else 60.0,
+                  seconds(experiment.resolved("warmup", run)) if experiment.get("warmup") is not None else 0.0,
+                  run.seed)
+    if world.warmup >= world.duration:
+        raise experiment.doc.bad(("warmup",), f"{world.warmup:g} s leave nothing of {world.duration:g} s")
+    return world
+
+
+def key_of(bench, script, run):
+    return sha256(f"{bench.hash}\n{run.seed}\n{script}".encode())[:16]
+
+
+def why_again(manifests, bench, script):
+    """What is new since raw data of the same name were stored, in words."""
+    if not manifests:
+        return "not yet run"
+    old = manifests[0]
+    changed = [name for name, h in bench.files.items() if old["files"].get(name) != h]
+    if old["script"] != sha256(script.encode()):
+        changed.append("the experiment's world, flows or sampling")
+    return "changed since: " + ", ".join(changed)
+
+
+class Progress:
+    """A line about how far all runs are, on a terminal over and over."""
+
+    def __init__(self, ident, total, jobs):
+        self.ident, self.total, self.jobs = ident, total, jobs
+        self.done, self.spent, self.start = 0, 0.0, time.monotonic()
+        self.tty, self.lock = sys.stderr.isatty(), threading.Lock()
+
+    def finished(self, run, took):
+        with self.lock:
+            self.done += 1
+            self.spent += took
+            left = self.spent / self.done * (self.total - self.done) / min(self.jobs, self.total)
+            begin = "\r\033[K" if self.tty else ""
+            end = "" if self.tty and self.done < self.total else "\n"
+            print(f"{begin}lab: {self.ident}: {self.done} of {self.total} runs, {run.name} took {took:.0f} s, "
+                  f"{left / 60:.1f} min left", end=end, file=sys.stderr, flush=True)
+
+
+class Runner:
+    """Boots the VMs of one experiment; ends them when one fails or we are interrupted."""
+
+    def __init__(self, experiment, command):
+        self.experiment, self.command = experiment, command
+        self.store = Store(experiment.runs_id)
+        self.vms, self.stopped = set(), False
+
+    def stop(self):
+        self.stopped = True
+        for vm in list(self.vms):
+            vm.terminate()
+
+    def run(self, run, world, script, bench, key):
+        if self.stopped:
+            return
+        began = time.monotonic()
+        with tempfile.TemporaryDirectory(dir=OUT) as out:
+            command = [f"{bench.path}/tests/vm/run", "--kernel", KERNEL,
+                       "--seed", str(run.seed), "--timeout", str(600 + 20 * world.duration), "--out", out, "--", "bash", "-c", script]
+            with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  text=True, errors="replace") as vm:
+                self.vms.add(vm)
+                said = vm.stdout.read()
+            self.vms.discard(vm)
+            if self.stopped:
+                return
+            if vm.returncode:
+                raise Failed(f"{self.experiment.id}: run {run.name} failed (exit {vm.returncode}):\n"
+                             f"{said[-2000:].strip()}")
+            records = collect(world, run, out)
+        took = time.monotonic() - began
+        self.store.write(run, key, records, {
+            **bench.manifest(), "run": run.name, "key": key, "seed": run.seed, "script": sha256(script.encode()),
+            "command": self.command, "took": round(took, 1), "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "options": [r["all"] for r in records if r["record"] == "final"]})
+        self.progress.finished(run, took)
+
+    def run_all(self, runs, jobs):
+        """Those of the runs that are not there yet; returns how many were."""
+        todo, reasons = [], {}
+        for run in runs:
+            world = build(self.experiment, run)
+            script = world.script()
+            bench = Bench(world.needs())
+            key = key_of(bench, script, run)
+            if not self.store.has(run, key):
+                todo.append((run, world, script, bench, key))
+                reason = why_again(self.store.stored(run), bench, script)
+                reasons[reason] = reasons.get(reason, 0) + 1
+        print(f"lab: {self.experiment.id}: {len(runs)} runs, {len(runs) - len(todo)} of them there already"
+              + "".join(f"; {n} {why}" for why, n in reasons.items()), file=sys.stderr)
+        self.progress = Progress(self.experiment.id, len(todo), jobs)
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            futures = [pool.submit(self.run, *job) for job in todo]
+            try:
+                for future in concurrent.futures.as_completed(futures):
+                    future.result()
+            except BaseException:
+                self.stop()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+        return len(runs) - len(todo)

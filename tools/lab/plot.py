@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Plots of an experiment, from its raw data only.
+
+Each entry of the file's `plot` is one panel:
+
+    line    a metric against a variable of the sweep, a line an arm
+    bar     metrics side by side, an arm a colour, averaged over the sweep
+    time    a value of tc's samples over time, seed 1
+    cdf     one-way delays of flows, all seeds
+"""
+
+import numpy as np
+from common import new_figure, save
+from matplotlib.ticker import LogFormatter
+from metrics import RunData, pick
+from verdict import interval
+
+COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6a6a6a", "#000000"]
+
+
+class Data:
+    """What panels are drawn from: metrics of all runs, and raw data when asked for."""
+
+    def __init__(self, experiment, rows, read):
+        self.experiment, self.rows, self.read = experiment, rows, read
+        self.colours = {arm: COLOURS[i % len(COLOURS)] for i, arm in enumerate(experiment.arms)}
+
+    def chosen(self, panel, index):
+        """(run, metrics) of the panel's arms and points."""
+        for run, metrics in self.rows:
+            if run.arm not in panel.get("arms", self.experiment.arms):
+                continue
+            # the short form may leave out just these points
+            if "where" not in panel or self.experiment.quick \
+                    or self.experiment.holds(panel["where"], ("plot", index, "where"), run):
+                yield run, metrics
+
+
+def by(pairs):
+    """Values by key, in order of appearance."""
+    result = {}
+    for key, value in pairs:
+        if value is not None:
+            result.setdefault(key, []).append(value)
+    return result
+
+
+def line(axis, data, panel, index):
+    """x is a variable of the sweep; where it is not a number, its labels."""
+    metric, x = panel["y"], panel["x"]
+    for arm, colour in data.colours.items():
+        cells = by((dict(run.point).get(x) or str(data.experiment.vars(run)[x]), metrics.get(metric))
+                   for run, metrics in data.chosen(panel, index) if run.arm == arm)
+        if not cells:
+            continue
+        try:
+            places = [float(label) for label in cells]
+        except ValueError:
+            places = list(cells)
+        means, halves = np.array([interval(v) for v in cells.values()]).T
+        axis.errorbar(places, means, yerr=np.nan_to_num(halves), color=colour, label=arm, marker="o", ms=4,
+                      capsize=3, lw=1.5)
+        if len(cells) > 4 and isinstance(places[0], str):
+            axis.tick_params(axis="x", rotation=30)
+    axis.set_xlabel(panel.get("xlabel", x))
+
+
+def bar(axis, data, panel, index):
+    names = panel["y"] if isinstance(panel["y"], list) else [panel["y"]]
+    arms = [a for a in data.colours if a in panel.get("arms", data.colours)]
+    for i, arm in enumerate(arms):
+        heights, halves = [], []
+        for name in names:
+            values = [m[name] for run, m in data.chosen(panel, index) if run.arm == arm and m.get(name) is not None]
+            mean, half = interval(values) if values else (0, 0)
+            heights.append(mean)
+            halves.append(np.nan_to_num(half))
+        places = np.arange(len(names)) + (i - (len(arms) - 1) / 2) * 0.8 / len(arms)
+        axis.bar(places, heights, 0.8 / len(arms), yerr=halves, color=data.colours[arm], label=arm, capsize=3)
+    axis.set_xticks(range(len(names)), panel.get("labels", names))
+
+
+def over_time(axis, data, panel, index):
+    for run, _ in data.chosen(panel, index):
+        if run.seed != 1:
+            continue
+        samples = RunData(data.read(run)).link(panel.get("link"))[:-1]
+        points = [(s["time"], pick(s["qdisc"], panel["path"])) for s in samples]
+        points = [p for p in points if p[1] is not None]
+        several = len({r.point for r, _ in data.rows}) > 1
+        label = " ".join([run.arm, *(v for _, v in run.point)]) if several else run.arm
+        axis.plot(*zip(*points, strict=True), color=None if several else data.colours[run.arm], lw=1, label=label)
+    axis.set_xlabel("time, s")
+
+
+def cdf(axis, data, panel, index):
+    for arm, colour in data.colours.items():
+        counts = {}
+        for run, _ in data.chosen(panel, index):
+            if run.arm != arm:
+                continue
+            raw = RunData(data.read(run))
+            for _, i in raw.members(panel["flows"]):
+                for edge, n in raw.sinks.get(i, {}).get("delay_histogram", []):
+                    counts[edge] = counts.get(edge, 0) + n
+        if counts:
+            edges = sorted(counts)
+            share = np.cumsum([counts[e] for e in edges]) / sum(counts.values())
+            axis.step(np.array(edges) / 1e3, share, where="post", color=colour, label=arm, lw=1.5)
+    axis.set_xlabel("one-way delay, ms")
+    axis.set_ylabel("share of the packets")
+
+
+PANELS = {"line": line, "bar": bar, "time": over_time, "cdf": cdf}
+
+
+def draw(experiment, rows, read, path):
+    """Draw all panels into one PNG; its base64, None if the file asks for none."""
+    panels = experiment.data.get("plot", [])
+    if not panels or not rows:
+        return None
+    data = Data(experiment, rows, read)
+    width = 2 if len(panels) > 1 else 1
+    figure, axes = new_figure(-(-len(panels) // width), width, 4.2 * -(-len(panels) // width))
+    for i, (axis, panel) in enumerate(zip(axes.flat, panels, strict=False)):
+        PANELS[panel.get("kind", "line")](axis, data, panel, i)
+        axis.set_title(panel.get("title", ""))
+        if "ylabel" in panel:
+            axis.set_ylabel(panel["ylabel"])
+        for word, set_scale, which in (("logx", axis.set_xscale, axis.xaxis), ("logy", axis.set_yscale, axis.yaxis)):
+            if panel.get(word):
+                set_scale("log")
+                which.set_major_formatter("{x:g}")
+                which.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
+    for axis in axes.flat[len(panels):]:
+        axis.axis("off")
+    legend(figure, axes)
+    return save(figure, path)
+
+
+def legend(figure, axes):
+    """One for all panels, above them."""
+    entries = {}
+    for axis in axes.flat:
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
+            entries.setdefault(label, handle)
+    if entries:
+        figure.suptitle(" ", fontsize=20)        # room for it
+        figure.legend(entries.values(), entries.keys(), loc="upper center", ncol=min(len(entries), 8), frameon=False)

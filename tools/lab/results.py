@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: GPL-2.0
+"""An experiment's runs, metrics and verdicts together, for terminal and page."""
+
+import json
+import math
+import os
+
+import engine
+import metrics
+import verdict
+from verdict import DIFFERS, NOT_RUN, REPRODUCED
+
+COMMITTED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "results")
+
+
+def check(experiment):
+    """All that can be known to be wrong before a run."""
+    metrics.check_metrics(experiment)
+    verdict.check_claims(experiment)
+    for key in ("seeds", "duration", "warmup"):
+        if key in experiment.data and experiment.kind == "computed":
+            raise experiment.doc.bad((key,), "not for a computed experiment")
+    if experiment.kind == "vm":
+        for run in experiment.runs(seeds=1):
+            engine.build(experiment, run)
+            experiment.resolved("metrics", run)
+
+
+def summary_path(experiment):
+    return os.path.join(engine.OUT, experiment.id, "quick.json" if experiment.quick else "summary.json")
+
+
+def measured(experiment, seeds, exact):
+    """(run, metrics, manifest) of the runs whose raw data are there.
+
+    exact: made with the files of now; else the newest of the same world, flows
+    and sampling."""
+    store, result = engine.Store(experiment.runs_id), []
+    for run in experiment.runs(seeds):
+        world = engine.build(experiment, run)
+        script = world.script()
+        same = [m for m in store.stored(run) if m["script"] == engine.sha256(script.encode())
+                and (not exact or m["key"] == engine.key_of(engine.Bench(world.needs()), script, run))]
+        if same:
+            result.append((run, metrics.evaluate(experiment, run, store.read(run, same[0]["key"])), same[0]))
+    return result
+
+
+def load(experiment, seeds=None, exact=False):
+    """The Result from raw data, or else from the summary that git has."""
+    if experiment.kind == "computed":
+        import computed
+        rows = [(run, computed.FUNCTIONS[experiment.data["compute"]](experiment.vars(run))) for run in experiment.runs(1)]
+        return Result(experiment, rows, {})
+    found = measured(experiment, seeds, exact)
+    if found:
+        result = Result(experiment, [(run, m) for run, m, _ in found], {run: manifest for run, _, manifest in found})
+        result.save(summary_path(experiment))
+        return result
+    path = os.path.join(COMMITTED, f"{experiment.id}.json")
+    if os.path.exists(path) and not experiment.quick and not exact:
+        return committed(experiment, path)
+    return Result(experiment, [], {})
+
+
+def committed(experiment, path):
+    """The Result of a summary: with metrics, without raw data."""
+    with open(path, encoding="utf-8") as f:
+        data = json.load(f)
+    known = {(run.arm, run.point, run.seed): run for run in experiment.runs(data["seeds"])}
+    rows = [(known[key], m) for arm, point, seed, m in data["runs"]
+            if (key := (arm, tuple(map(tuple, point)), seed)) in known]
+    return Result(experiment, rows, {}, data["about"])
+
+
+def figure(value):
+    return "-" if value is None or math.isnan(value) else f"{value:.4g}"
+
+
+class Result:
+    """Rows of (run, metrics), and what the claims make of them."""
+
+    def __init__(self, experiment, rows, manifests, about=None):
+        self.experiment, self.rows, self.manifests = experiment, rows, manifests
+        self.claims = verdict.evaluate(experiment, rows)
+        self.verdict = verdict.overall(self.claims)
+        self.control = verdict.control(experiment, rows)
+        self.seeds = len({run.seed for run, _ in rows})
+        newest = max(manifests.values(), key=lambda m: m["date"], default=None)
+        self.about = about or newest and {k: newest[k] for k in ("kernel", "commit", "compiler", "tc", "qemu", "date")}
+
+    @property
+    def blind(self):
+        """The control was run and came out as if nothing were broken."""
+        return bool(self.control) and self.control[1] == REPRODUCED
+
+    def control_words(self):
+        if not self.control:
+            return None
+        state = {DIFFERS: "differs, as it must", NOT_RUN: "not run",
+                 REPRODUCED: "reproduced: the claims do not notice what is broken"}[self.control[1]]
+        broken = [c.words for c in self.control[0] if c.verdict == DIFFERS]
+        return f"control {self.experiment.control['arm']}: {state}" + (f" ({broken[0]})" if broken else "")
+
+    def summary(self):
+        if not self.rows:
+            return NOT_RUN
+        text = self.verdict
+        wanted = self.experiment.seeds
+        if self.seeds < wanted and self.verdict != NOT_RUN:
+            text += f", {self.seeds} of {wanted} seeds"
+        return text
+
+    def read(self, run):
+        return engine.Store(self.experiment.runs_id).read(run, self.manifests[run]["key"])
+
+    def save(self, path):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        data = {"id": self.experiment.id, "seeds": self.seeds, "about": self.about, "verdict": self.verdict,
+                "runs": [[run.arm, run.point, run.seed, m] for run, m in self.rows]}
+        with open(path, "w", encoding="utf-8") as f:
+            head, runs = {k: v for k, v in data.items() if k != "runs"}, data["runs"]
+            f.write(json.dumps(head, indent=1, sort_keys=True)[:-2] + ',\n "runs": [\n')
+            f.write(",\n".join(json.dumps(r, sort_keys=True) for r in runs) + "\n]}\n")
+
+    # ---- the table: a line an arm and point, a column a metric
+
+    def table(self):
+        names = list(self.experiment.data["metrics"]) if self.experiment.kind == "vm" else \
+            list(dict.fromkeys(name for _, m in self.rows for name in m))
+        lines = {}
+        for run, values in self.rows:
+            lines.setdefault((run.point, run.arm), []).append(values)
+        head = [*(key for key, _ in next(iter(lines))[0]), "arm", *names]
+        body = []
+        for (point, arm), runs in lines.items():
+            row = [label for _, label in point] + [arm]
+            for name in names:
+                values = [r[name] for r in runs if r.get(name) is not None]
+                mean, half = verdict.interval(values) if values else (None, math.nan)
+                row.append(figure(mean) + ("" if math.isnan(half) else f" ±{half:.2g}"))
+            body.append(row)
+        return head, body
+
+    def text(self):
+        e = self.experiment
+        lines = [f"\n{e.id}: {e.data['claim']}" + (f"  ({e.data['paper']})" if "paper" in e.data else ""), ""]
+        if not self.rows:
+            return "\n".join([*lines, "not run"])
+        head, body = self.table()
+        widths = [max(map(len, column)) for column in zip(head, *body, strict=True)]
+        lines += ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in (head, *body)]
+        lines.append(f"\nmeans ± half of the 95 % interval over {self.seeds} seed{'s' if self.seeds > 1 else ''}\n")
+        for claim in self.claims:
+            if claim.points or claim.missing:       # else it is for points that the short form leaves out
+                lines += self.claim_lines(claim)
+        lines.append(f"\n{e.id}: {self.summary()}" + (" (quick)" if e.quick else ""))
+        if self.verdict == DIFFERS and "cause" in e.data:
+            lines.append(f"  cause: {e.data['cause']}")
+        if self.control:
+            lines.append(self.control_words())
+        return "\n".join(lines)
+
+    @staticmethod
+    def claim_lines(claim):
+        lines = [f"  {claim.verdict}: {claim.words}", f"      wanted {claim.wanted}"]
+        if len(claim.points) > 1:
+            lines[-1] += f"; holds at {sum(p.holds for p in claim.points)} of {len(claim.points)} points"
+        shown = [p for p in claim.points if not p.holds] or claim.points[:1]
+        for p in shown:
+            where = " ".join(f"{k} {v}" for k, v in p.point)
+            lines.append(f"      {'found' if p.holds else 'NOT'} {p.text}" + (f" at {where}" if where else ""))
+        return lines
+
+    def draw(self):
+        """The plot's path; None without raw data, or if the file asks for none."""
+        if not self.rows or self.experiment.kind == "vm" and not self.manifests:
+            return None
+        import plot
+        path = os.path.join(engine.OUT, self.experiment.id, "quick.png" if self.experiment.quick else "plot.png")
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        self.image = plot.draw(self.experiment, self.rows, self.read, path)
+        return path if self.image else None
+
+

@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A world (nodes, links, queues) and its flows as lines of shell.
+
+Every node is a network namespace, every link a veth pair whose devices bear
+the name of the node at the other end. A direction of a link without a queue
+of its own is a netem with its rate and delay. One with a queue is
+
+    netem (delay)  ->  tbf (rate)  ->  the queue under test
+
+on one device. The delay comes first, which spares a hop: that a packet has
+passed the link before it is queued, not after, only shifts a router's clock.
+"""
+
+import shlex
+
+from experiment import quantity, seconds, show
+
+DSCP = {"green": 46, "blue": 0}
+# Of each kind of flow: the sink's port, and the keys that it takes, which are
+# abeload's options.
+PORTS = {"udp": ("--port", 5000), "pareto": ("--port", 5000), "tcp": ("--tcp-port", 5001),
+         "aimd": ("--aimd-port", 5002), "web": ("--web-port", 5003)}
+TAKES = {"udp": ("size", "pps", "poisson", "ecn"), "pareto": ("size", "pps", "on", "off", "shape", "ecn"),
+         "tcp": ("cc", "cwnd_interval"), "aimd": ("size", "ecn"),
+         "web": ("cc", "model", "body", "tail", "size_max", "objects", "pause", "gap")}
+TIMES = ("on", "off", "gap", "cwnd_interval", "jitter")
+SINK = ("series", "rtp_window", "spread_window")
+TAIL = 2                # s that sources outlast the measurement
+
+# Who has the connection tables of one run must not find those of another,
+# nor a memory too small for large buffers.
+SYSCTLS = {"net.ipv4.tcp_no_metrics_save": 1, "net.ipv6.conf.all.disable_ipv6": 1}
+
+
+def option(key, value, is_time):
+    """A key of the file as an option of abeload."""
+    word = "--" + key.replace("_", "-")
+    return word if value is True else f"{word} {show(seconds(value) if is_time else value)}"
+
+
+class Direction:
+    """One direction of a link: the device of node `at` towards node `to`."""
+
+    def __init__(self, at, to, spec, address, peer_address, mac):
+        self.at, self.to, self.spec = at, to, spec
+        self.address, self.peer_address, self.mac = address, peer_address, mac
+
+    @property
+    def name(self):
+        return f"{self.at}>{self.to}"
+
+    def qdiscs(self, mtu):
+        """Lines that make the device behave as the link."""
+        spec, add = self.spec, f"tc -n {self.at} qdisc add dev {self.to}"
+        delay = show(seconds(spec.get("delay", 0)) * 1e3)
+        rate = spec.get("rate")
+        rate = show(quantity("rate", rate)) if rate is not None else None
+        if not (seconds(spec.get("delay", 0)) or rate or "queue" in spec):
+            return []
+        if "queue" not in spec:
+            words = f" delay {delay}ms" + (f" rate {rate}bit" if rate else "")
+            return [f"{add} root handle 1: netem{words} limit {spec.get('limit', 100000)}"]
+        lines, parent = [], "root"
+        if seconds(spec.get("delay", 0)):
+            lines.append(f"{add} {parent} handle 1: netem delay {delay}ms limit 100000")
+            parent = "parent 1:1"
+        if rate:
+            lines.append(f"{add} {parent} handle 2: tbf rate {rate}bit burst {mtu + 100} limit 100000000")
+            parent = "parent 2:1"
+        lines.append(f"{add} {parent} handle 10: {spec['queue']}")
+        change = f"tc -n {self.at} qdisc change dev {self.to} {parent} handle 10:"
+        return lines + [f"{change} {spec}" for spec in self.spec.get("changes", [])]
+
+
+class World:
+    """The world of one run. Complaints are raised with doc's file and line."""
+
+    def __init__(self, doc, spec, flows, sample, duration, warmup, seed):
+        self.doc, self.spec, self.sample = doc, spec, sample or {}
+        self.mtu = int(spec.get("mtu", 1500))
+        self.duration, self.warmup, self.seed = duration, warmup, seed
+        self.nodes = []
+        self.directions = []
+        for n, link in enumerate(spec["links"], 1):
+            self._link(n, link)
+        self.routes = {node: self._routes(node) for node in self.nodes}
+        self.flows = self._flows(flows)
+
+    def _link(self, n, link):
+        if len(link["between"]) != 2 or link["between"][0] == link["between"][1]:
+            raise self.doc.bad(("world", "links", n - 1, "between"), "want two nodes")
+        a, b = link["between"]
+        if any((d.at, d.to) == (a, b) for d in self.directions):
+            raise self.doc.bad(("world", "links", n - 1, "between"), f"{a} and {b} have a link already")
+        for node in (a, b):
+            if node not in self.nodes:
+                self.nodes.append(node)
+        forth = {k: v for k, v in link.items() if k not in ("between", "back")}
+        back = link.get("back", {k: v for k, v in forth.items() if k in ("rate", "delay")})
+        here, there = f"10.0.{n}.1", f"10.0.{n}.2"
+        self.directions += [
+            Direction(a, b, forth, here, there, f"02:00:00:00:{n:02x}:01"),
+            Direction(b, a, back, there, here, f"02:00:00:00:{n:02x}:02")]
+
+    def neighbours(self, node):
+        return [d for d in self.directions if d.at == node]
+
+    def _routes(self, start):
+        """The first hop of the shortest way from start to each other node."""
+        first, queue = {start: None}, [start]
+        for node in queue:
+            for d in self.neighbours(node):
+                if d.to not in first:
+                    first[d.to] = d if node == start else first[node]
+                    queue.append(d.to)
+        return first
+
+    def address(self, node):
+        """Of the node's first device: what flows to it are sent to."""
+        return self.neighbours(node)[0].address
+
+    def _flows(self, flows):
+        """Those that there are, with ids in the file's order."""
+        result, next_id = {}, 1
+        for name, flow in (flows or {}).items():
+            for end in ("from", "to"):
+                if flow[end] not in self.nodes:
+                    raise self.doc.bad(("flows", name, end),
+                                       f"no node {flow[end]!r}; there are {', '.join(self.nodes)}")
+            if flow["to"] not in self.routes[flow["from"]] or flow["to"] == flow["from"]:
+                raise self.doc.bad(("flows", name), f"no way from {flow['from']} to {flow['to']}")
+            self._check_flow(name, flow)
+            count = int(flow.get("count", 1))
+            if count:
+                result[name] = {**flow, "count": count, "id": next_id}
+            next_id += count
+        return result
+
+    def _check_flow(self, name, flow):
+        own = set().union(*TAKES.values())
+        for key in flow:
+            if key in own and key not in TAKES[flow["kind"]]:
+                raise self.doc.bad(("flows", name, key), f"not for kind {flow['kind']}")
+        for key in ("size", "pps"):
+            if key in TAKES[flow["kind"]] and key not in flow:
+                raise self.doc.bad(("flows", name), f"the key {key} is missing")
+
+    # ---- lines
+
+    def network(self):
+        """Namespaces, links, addresses and routes."""
+        lines = [f"ip netns add {node}" for node in self.nodes]
+        for d, e in zip(self.directions[::2], self.directions[1::2], strict=True):
+            lines.append(f"ip -n {d.at} link add {d.to} address {d.mac} mtu {self.mtu} type veth "
+                         f"peer name {e.to} address {e.mac} mtu {self.mtu} netns {e.at}")
+        sysctl = " ".join(f"{k}={shlex.quote(str(v))}" for k, v in (SYSCTLS | self.spec.get("sysctl", {})).items())
+        for node in self.nodes:
+            forward = " net.ipv4.ip_forward=1" if len(self.neighbours(node)) > 1 else ""
+            lines.append(f"ip netns exec {node} sysctl -qw {sysctl}{forward}")
+        macs = {d.address: d.mac for d in self.directions}
+        for d in self.directions:
+            lines += [
+                f"ip -n {d.at} addr add {d.address}/24 dev {d.to}",
+                f"ip -n {d.at} link set {d.to} up",
+                f"ip netns exec {d.at} ethtool -K {d.to} tso off gso off gro off",
+                f"ip -n {d.at} neigh replace {d.peer_address} lladdr {macs[d.peer_address]} dev {d.to} nud permanent"]
+        for node in self.nodes:
+            lines += self._route_lines(node)
+        return lines
+
+    def _route_lines(self, node):
+        own, words = self.neighbours(node), f" {self.spec['route']}" if "route" in self.spec else ""
+        if len(own) == 1:
+            return [f"ip -n {node} route add default via {own[0].peer_address}{words}"]
+        lines = []
+        for other, hop in self.routes[node].items():
+            subnet = self.address(other).rpartition(".")[0] if hop else ""
+            if hop and not any(d.address.startswith(subnet + ".") for d in own):
+                lines.append(f"ip -n {node} route add {subnet}.0/24 via {hop.peer_address}{words}")
+        return list(dict.fromkeys(lines))
+
+    def queues(self):
+        """What makes the links slow, late and lossy."""
+        return [line for d in self.directions for line in d.qdiscs(self.mtu)]
+
+    def modules(self):
+        """To load beforehand: what tc and sockets would load, at no defined time."""
+        names = {"sch_netem", "sch_tbf"}
+        names.update("sch_" + d.spec["queue"].split()[0] for d in self.directions if "queue" in d.spec)
+        names.update("tcp_" + f["cc"] for f in self.flows.values() if f.get("cc", "reno") != "reno")
+        # bfifo and pfifo are built in, cubic too
+        return "modprobe -a " + " ".join(sorted(names - {"sch_pfifo", "sch_bfifo", "tcp_cubic"}))
+
+    def sinks(self):
+        """By node: the command of its sink."""
+        result = {}
+        extra = "".join(f" {option(k, self.sample[k], True)}" for k in SINK if k in self.sample)
+        for node in self.nodes:
+            ports = sorted({"{} {}".format(*PORTS[f["kind"]]) for f in self.flows.values() if f["to"] == node})
+            if ports:
+                result[node] = (f"ip netns exec {node} abeload recv {' '.join(ports)} --raw{extra} "
+                                f"--duration {show(self.duration)} --warmup {show(self.warmup)} --json /out/recv.{node}")
+        return result
+
+    def sources(self):
+        """By flow: the command of its source."""
+        result = {}
+        for name, f in self.flows.items():
+            words = ["ip netns exec", f["from"], "abeload send", f["kind"],
+                     f"--to {self.address(f['to'])}:{PORTS[f['kind']][1]}",
+                     f"--flows {f['count']} --id {f['id']}"]
+            words += [option(k, f[k], k in TIMES) for k in (*TAKES[f["kind"]], "jitter") if k in f and f[k] is not False]
+            words.append(f"--dscp {int(f.get('dscp', DSCP[f.get('colour', 'blue')]))}")
+            words.append(f"--duration {show(self.duration + TAIL)} --seed {self.seed} --json /out/sent.{name}")
+            result[name] = " ".join(words)
+        return result
+
+    def sampled(self):
+        """Directions whose queues are sampled: those named, else all with a queue."""
+        names = self.sample.get("links")
+        known = {d.name: d for d in self.directions}
+        for i, name in enumerate(names or []):
+            if name not in known:
+                raise self.doc.bad(("sample", "links", i), f"no link {name!r}; there are {', '.join(known)}")
+        return [known[n] for n in names] if names else [d for d in self.directions if "queue" in d.spec]
+
+    def needs(self):
+        """Files of ours beyond what each guest has."""
+        return ("build/bin/abesample",) if self.sample.get("with") == "abesample" else ()
+
+    def sampler(self, d):
+        """What samples the queue of a direction, in the background."""
+        name, every = f"{d.at}.{d.to}", show(seconds(self.sample.get("every", 1)))
+        if self.needs():
+            return (f"ip netns exec {d.at} abesample --dev {d.to} --handle 10: --interval {every} "
+                    f"--duration {show(self.duration)} --out /out/series.{name} >/dev/null &")
+        return SAMPLER.format(at=d.at, to=d.to, name=name, every=every)
+
+    def script(self):
+        """All that the guest does, for bash."""
+        lines = ["set -e", "trap 'echo \"failed: $BASH_COMMAND\" >&2' ERR", self.modules(),
+                 "sysctl -qw net.ipv4.tcp_mem='1000000 1000000 1000000'",
+                 "", "# the network", *self.network(), "",
+                 "# a new link is not up at once", "sleep 2"]
+        for pair in dict.fromkeys((f["from"], self.address(f["to"])) for f in self.flows.values()):
+            lines.append(f"ip netns exec {pair[0]} ping -q -c 1 -W 5 {pair[1]} >/dev/null")
+        lines += ["", "# rates, delays and queues", *self.queues(), "", "# sinks, sources, samples"]
+        sinks, sources = self.sinks(), self.sources()
+        for node, command in sinks.items():
+            lines.append(f"{command} >/run/ready.{node} & sinks=\"$sinks $!\"")
+        for node in sinks:
+            lines.append(f"until [ -s /run/ready.{node} ]; do sleep 0.02; done")
+        lines.append("echo $EPOCHREALTIME >/out/start; cat /proc/uptime >/out/uptime")
+        lines += [self.sampler(d) for d in self.sampled()]
+        for command in sources.values():
+            lines.append(f"{command} & sources=\"$sources $!\"")
+        lines.append("for p in $sinks; do wait $p; done")
+        for d in self.sampled():
+            lines.append(f"tc -n {d.at} -s -j qdisc show dev {d.to} >/out/final.{d.at}.{d.to}")
+        lines += ["cat /proc/uptime >>/out/uptime", "rm -f /run/sampling", "kill $sources",
+                  "for p in $sources; do wait $p; done", "wait"]
+        return "\n".join(lines) + "\n"
+
+
+# One tc process all along, fed by a shell that sleeps on a FIFO of its own:
+# no process is started while the traffic runs.
+SAMPLER = """\
+touch /run/sampling; mkfifo /run/never.{name}
+(exec 9<>/run/never.{name}
+while [ -e /run/sampling ]; do
+	echo $EPOCHREALTIME >&8; echo "qdisc show dev {to}"
+	read -r -t {every} -u 9 || :
+done) 8>/out/when.{name} | tc -n {at} -s -j -batch - >/out/samples.{name} &"""
