@@ -61,16 +61,17 @@ def test_pause(t):
 
     After an idle period a sender has at least the initial rate (RFC 5348, 4.4).
     With segments of 1460 bytes that is all that a call needs; CCID 248 counts
-    four of its own small packets a round trip and doubles from there.
+    four of its own small packets a round trip and doubles from there, up to 133
+    a second as long as some wait. A burst would be back to back.
     """
-    for ccid, least in ((4, 48), (248, 35), (249, 48), (250, 48)):
+    for ccid, least, gap in ((4, 48, 0.0095), (248, 35, 0.005), (249, 48, 0.005), (250, 48, 0.005)):
         report, arrivals = load(f"-s 172 -r 50 -t 65 -p 20,30 {ccid} 1")
         times = arrivals[0]
         n, length = max(enumerate(gaps(times)), key=lambda x: x[1])
         after = [x for x in times[n + 1 :] if x < times[n + 1] + 1]
         t.ok(29 < length < 31, f"CCID {ccid}: there was a pause", length)
         t.ok(len(after) >= least, f"CCID {ccid}: the first second has {len(after)} of 50 packets", report)
-        t.ok(min(gaps(after)) > 0.009, f"CCID {ccid}: no burst after silence", min(gaps(after)))
+        t.ok(min(gaps(after)) > gap, f"CCID {ccid}: no burst after silence", min(gaps(after)))
 
 
 def feedback(line):
