@@ -3,9 +3,9 @@
  * dccpload - DCCP flows between two network namespaces, in one process
  *
  * dccpload [OPTION...] CCID FLOWS, see usage(). Every flow has its own
- * connection from the namespace "a" to "b" of tests/selftests/lib.py, sends
- * packets of one size at a fixed rate and never waits: what the socket does not
- * take is counted. What the receivers saw comes out as one JSON object.
+ * connection from one namespace to another (of tests/selftests/lib.py, or -n),
+ * sends packets of one size at a fixed rate and never waits: what the socket
+ * does not take is counted. What the receivers saw comes out as one JSON object.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -41,20 +41,24 @@ struct tx_info {		/* struct tfrc_tx_info of <linux/tfrc.h> */
 };
 
 static struct {
-	int ccid, flows, size, small, port;
+	int ccid, flows, size, small, port, dscp;
+	char from[32], to[32], address[INET_ADDRSTRLEN];
+	const char *json;
 	double rate, seconds, warm, pause, silence, grid;
-	bool arrivals, gate;
+	bool arrivals, gate, vary;
 	int n_options;
 	struct {
 		int name;
 		__u32 value;
 	} option[MAX_OPTIONS];
-} cfg = { .size = 200, .rate = 100, .seconds = 10, .port = 6000 };
+} cfg = { .size = 200, .rate = 100, .seconds = 10, .port = 6000,
+	  .from = "a", .to = "b", .address = "10.0.2.1" };
 
 static struct flow {
 	int tx, rx;
 	__s64 next;
 	__u64 offered, sent, refused;
+	__u64 out, out_bytes;	/* sent after the warm-up */
 	__u64 packets, bytes;	/* received after the warm-up */
 	__u64 all;			/* received */
 	__s64 last;
@@ -91,12 +95,14 @@ static int dccp_socket(void)
 {
 	__u32 service = htonl(42);
 	__u8 ccid = cfg.ccid;
+	int tos = cfg.dscp << 2;
 	int fd = socket(AF_INET, SOCK_DCCP, IPPROTO_DCCP);
 
 	if (fd < 0)
 		die("socket");
 	if (setsockopt(fd, SOL_DCCP, DCCP_SOCKOPT_SERVICE, &service, 4) ||
-	    setsockopt(fd, SOL_DCCP, DCCP_SOCKOPT_CCID, &ccid, 1))
+	    setsockopt(fd, SOL_DCCP, DCCP_SOCKOPT_CCID, &ccid, 1) ||
+	    setsockopt(fd, IPPROTO_IP, IP_TOS, &tos, sizeof(tos)))
 		die("setsockopt");
 	return fd;
 }
@@ -120,14 +126,14 @@ static void open_flows(void)
 	int one = 1, listener, i;
 
 	addr.sin_port = htons(cfg.port);
-	inet_pton(AF_INET, "10.0.2.1", &addr.sin_addr);
-	enter("b");
+	inet_pton(AF_INET, cfg.address, &addr.sin_addr);
+	enter(cfg.to);
 	listener = dccp_socket();
 	setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (bind(listener, (void *)&addr, sizeof(addr)) ||
 	    listen(listener, 64))
 		die("listen");
-	enter("a");
+	enter(cfg.from);
 	for (i = 0; i < cfg.flows; i++) {
 		struct flow *f = &flow[i];
 
@@ -144,7 +150,20 @@ static void open_flows(void)
 	close(listener);
 }
 
-static void offer(struct flow *f, __s64 t, __s64 begin)
+/* What the CCID allows a packet to have at our rate, with -V. */
+static int allowed_size(struct flow *f)
+{
+	struct tfrc_tx_info_ext tx = { .interval = 1000000 / cfg.rate };
+	socklen_t len = sizeof(tx);
+
+	if (getsockopt(f->tx, SOL_DCCP, DCCP_SOCKOPT_CCID_TX_INFO, &tx, &len))
+		die("getsockopt");
+	if (!tx.packet)
+		return 1;
+	return tx.packet < (__u32)cfg.size ? (int)tx.packet : cfg.size;
+}
+
+static void offer(struct flow *f, __s64 t, __s64 begin, __s64 warm)
 {
 	static const char data[65536];
 	double at = (double)(t - begin) / NSEC;
@@ -155,6 +174,8 @@ static void offer(struct flow *f, __s64 t, __s64 begin)
 		size = cfg.small;
 	if (cfg.silence > 0 && at >= cfg.pause && at < cfg.pause + cfg.silence)
 		return;
+	if (cfg.vary)
+		size = allowed_size(f);
 	f->offered++;
 	if (send(f->tx, data, size, 0) < 0) {
 		if (errno != EAGAIN)
@@ -162,6 +183,10 @@ static void offer(struct flow *f, __s64 t, __s64 begin)
 		f->refused++;
 	} else {
 		f->sent++;
+		if (t >= warm) {
+			f->out++;
+			f->out_bytes += size;
+		}
 	}
 }
 
@@ -213,7 +238,7 @@ static void loop(void)
 
 		for (i = 0; i < cfg.flows; i++) {
 			if (flow[i].next <= t) {
-				offer(&flow[i], t, begin);
+				offer(&flow[i], t, begin, warm);
 				flow[i].next += step;
 			}
 			if (flow[i].next < next)
@@ -243,6 +268,8 @@ static void report(void)
 	double seconds = cfg.seconds - cfg.warm;
 	int i;
 
+	if (cfg.json && !freopen(cfg.json, "w", stdout))
+		die(cfg.json);
 	printf("{\"ccid\": %d, \"seconds\": %g, \"flows\": [", cfg.ccid, seconds);
 	for (i = 0; i < cfg.flows; i++) {
 		struct flow *f = &flow[i];
@@ -255,6 +282,8 @@ static void report(void)
 		getsockopt(f->rx, SOL_DCCP, DCCP_SOCKOPT_CCID_RX_INFO, &rx, &len);
 		printf("%s{\"offered\": %llu, \"sent\": %llu, \"refused\": %llu, ",
 		       i ? ",\n" : "", f->offered, f->sent, f->refused);
+		printf("\"out\": %llu, \"out_bytes\": %llu, ",
+		       f->out, f->out_bytes);
 		printf("\"all\": %llu, \"packets\": %llu, \"bytes\": %llu, ",
 		       f->all, f->packets, f->bytes);
 		printf("\"gaps\": %llu, \"off\": %llu, \"x\": %g, \"rtt\": %u, ",
@@ -272,8 +301,10 @@ static void report(void)
 static void __attribute__((noreturn)) usage(int status)
 {
 	fputs("usage: dccpload [OPTION...] CCID FLOWS\n"
+	      "  -n FROM,TO,ADDRESS  namespaces, and TO's address (a,b,10.0.2.1)\n"
 	      "  -s BYTES    payload (200)\n"
 	      "  -S BYTES    payload in every other second\n"
+	      "  -V          payload as the CCID allows at this rate, up to -s\n"
 	      "  -r RATE     packets per second and flow (100)\n"
 	      "  -t SECONDS  how long (10)\n"
 	      "  -w SECONDS  of that, before receivers count (0)\n"
@@ -281,8 +312,10 @@ static void __attribute__((noreturn)) usage(int status)
 	      "  -W MS       only wake up that often, for many flows\n"
 	      "  -o NR=VALUE socket option of the CCID\n"
 	      "  -P PORT     (6000)\n"
+	      "  -d DSCP     (0)\n"
 	      "  -a          print each arrival: flow, ns, bytes\n"
-	      "  -g          say \"ready\" when connected, and wait for a line\n",
+	      "  -g          say \"ready\" when connected, and wait for a line\n"
+	      "  -j FILE     where the report goes (standard output)\n",
 	      status ? stderr : stdout);
 	exit(status);
 }
@@ -290,9 +323,10 @@ static void __attribute__((noreturn)) usage(int status)
 int main(int argc, char **argv)
 {
 	struct rlimit files = { 8192, 8192 };
+	char line;
 	int c;
 
-	while ((c = getopt(argc, argv, "s:S:r:t:w:W:p:o:P:agh")) != -1) {
+	while ((c = getopt(argc, argv, "s:S:r:t:w:W:p:o:P:n:d:j:Vagh")) != -1) {
 		switch (c) {
 		case 's':
 			cfg.size = atoi(optarg);
@@ -314,6 +348,20 @@ int main(int argc, char **argv)
 			break;
 		case 'P':
 			cfg.port = atoi(optarg);
+			break;
+		case 'n':
+			if (sscanf(optarg, "%31[^,],%31[^,],%15s", cfg.from, cfg.to,
+				   cfg.address) != 3)
+				usage(2);
+			break;
+		case 'd':
+			cfg.dscp = atoi(optarg);
+			break;
+		case 'j':
+			cfg.json = optarg;
+			break;
+		case 'V':
+			cfg.vary = true;
 			break;
 		case 'a':
 			cfg.arrivals = true;
@@ -349,7 +397,10 @@ int main(int argc, char **argv)
 	if (cfg.gate) {
 		puts("ready");
 		fflush(stdout);
-		getchar();
+		/* a byte, so that many of us can read from one pipe */
+		while (read(STDIN_FILENO, &line, 1) < 0)
+			if (errno != EINTR)
+				die("standard input");
 	}
 	loop();
 	report();

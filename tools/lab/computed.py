@@ -2,9 +2,15 @@
 """Experiments without a VM: functions from a run's variables to its metrics."""
 
 import functools
+import os
+import subprocess
+import tempfile
 
 import numpy as np
 from scipy.optimize import brentq
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.dirname(os.path.dirname(HERE))
 
 KINDS = ("n_bl", "n_gl", "n_bs", "n_gs")
 
@@ -66,4 +72,70 @@ def required_bias(v):
     return {k: float(x) for k, x in found.items()}
 
 
-FUNCTIONS = {"required_bias": required_bias}
+# RFC 4828, 4.1: KB/s for a round trip of 100 ms, by drop rate, with 14, 536 and 1460 bytes and 40 of headers each.
+PAYLOADS = (14, 536, 1460)
+TABLES = {
+    1: [
+        (1e-05, (209.25, 2232, 5812.49)), (3e-05, (120.79, 1288.41, 3355.24)), (0.0001, (66.12, 705.25, 1836.58)),
+        (0.0003, (38.1, 406.44, 1058.45)), (0.001, (20.74, 221.23, 576.12)), (0.003, (11.76, 125.49, 326.79)),
+        (0.01, (6.07, 64.75, 168.61)), (0.03, (2.99, 31.9, 83.07)), (0.1, (0.96, 10.21, 26.58)),
+        (0.2, (0.29, 3.09, 8.06)), (0.3, (0.11, 1.12, 2.93)), (0.4, (0.05, 0.48, 1.26)), (0.5, (0.02, 0.24, 0.63)),
+    ],
+    2: [
+        (1e-05, (5.4, 57.6, 150)), (3e-05, (5.4, 57.6, 150)), (0.0001, (5.4, 57.6, 150)), (0.0003, (5.4, 57.6, 150)),
+        (0.001, (5.4, 57.6, 150)), (0.003, (5.4, 57.6, 150)), (0.01, (5.4, 57.6, 150)), (0.03, (5.4, 57.6, 83.07)),
+        (0.1, (5.4, 26.58, 26.58)), (0.2, (5.4, 8.06, 8.06)), (0.3, (2.93, 2.93, 2.93)), (0.4, (1.26, 1.26, 1.26)),
+        (0.5, (0.63, 0.63, 0.63)),
+    ],
+    3: [
+        (1e-07, (284.76, 929.61, 1498.95)), (3e-07, (164.39, 536.17, 863.16)), (1e-06, (90.01, 292.64, 468.49)),
+        (3e-06, (51.92, 167.28, 263.68)), (1e-05, (28.34, 88.56, 132.75)), (3e-05, (16.21, 46.67, 61.7)),
+        (0.0001, (8.6, 19.2, 16.25)), (0.0003, (4.56, 4.95, 1.7)), (0.001, (1.9, 0.37, 0.15)),
+        (0.003, (0.52, 0.05, 0.06)), (0.01, (0.04, 0.02, 0.06)), (0.03, (0, 0.02, 0.06)),
+    ],
+    4: [
+        (1e-07, (5.4, 57.6, 150)), (3e-07, (5.4, 57.6, 150)), (1e-06, (5.4, 57.6, 150)), (3e-06, (5.4, 57.6, 150)),
+        (1e-05, (5.4, 57.6, 132.75)), (3e-05, (5.4, 57.6, 61.7)), (0.0001, (5.4, 50, 16.25)),
+        (0.0003, (5.4, 12.89, 1.7)), (0.001, (5.4, 0.95, 0.15)), (0.003, (5.4, 0.12, 0.06)),
+        (0.01, (1.1, 0.06, 0.06)), (0.03, (0.13, 0.06, 0.06)),
+    ],
+}
+
+
+def tfrc_divisor(p, rto=4):
+    """f(p) of RFC 5348, 3.1, with b = 1 and a retransmission timeout of so many round trips."""
+    return np.sqrt(2 * p / 3) + rto * 3 * np.sqrt(3 * p / 8) * p * (1 + 32 * p * p)
+
+
+def kernel_rates(cases):
+    """Bytes a second for (s, us, 256/p) each, from the integers of ccid/tfrc_math.h."""
+    with tempfile.TemporaryDirectory() as tmp:
+        subprocess.run(["gcc", "-std=gnu11", "-O1", f"-I{TOP}/tests/unit/shim", f"-I{TOP}/ccid", "-o", f"{tmp}/tfrc_rate",
+                        f"{HERE}/tfrc_rate.c"], check=True)
+        text = "".join(f"{s} {rtt} {pinv}\n" for s, rtt, pinv in cases)
+        done = subprocess.run([f"{tmp}/tfrc_rate"], input=text, stdout=subprocess.PIPE, text=True, check=True)
+    return [float(line) for line in done.stdout.split()]
+
+
+def rfc4828(v):
+    """How far rates are off a table, % beyond its digits: in floating point, and in the kernel's integers.
+
+    Tables 3 and 4 drop bytes; 2 and 4 are TFRC-SP, with 1500 bytes in the equation and 100 packets a second at most.
+    The kernel's 1/p has 8 bits after the point; what that makes is not counted."""
+    table, cases = int(v["table"]), []
+    for drop, row in TABLES[table]:
+        for payload, printed in zip(PAYLOADS, row, strict=True):
+            size = payload + 40
+            p = 1 - (1 - drop) ** size if table > 2 else drop
+            cases.append((1500 if table % 2 == 0 else size, p, size / 10 if table % 2 == 0 else np.inf, printed))
+    kernel = kernel_rates([(s, 100000, round(256 / p)) for s, p, _, _ in cases])
+    worst = {"float": 0.0, "kernel": 0.0}
+    for (s, p, most, printed), rate in zip(cases, kernel, strict=True):
+        near, far = (s / 100 / tfrc_divisor(256 / max(256 / p + d, 256), v["rto"]) for d in (0.5, -0.5))
+        for name, got, slack in (("float", s / 100 / tfrc_divisor(p, v["rto"]), 0), ("kernel", rate / 1000, abs(near - far))):
+            off = max(abs(min(got, most) - printed) - 0.0051 - slack, 0)
+            worst[name] = max(worst[name], 100 * off / max(printed, 0.005))
+    return {k: float(x) for k, x in worst.items()}
+
+
+FUNCTIONS = {"required_bias": required_bias, "rfc4828": rfc4828}

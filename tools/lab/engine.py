@@ -177,6 +177,20 @@ def qdisc_samples(out, name, start):
     return result
 
 
+def dccp_record(report, flow):
+    """dccpload's report of a flow's connections as a sink's; packets and lost are of the whole run."""
+    flows = [{**f, "flow": flow["id"] + i, "goodput": 8 * f["bytes"] / report["seconds"], "seconds": report["seconds"],
+              "arrived": f["packets"], "packets": f["rx_packets"], "lost": f["rx_lost"]}
+             for i, f in enumerate(report["flows"])]
+    return {"window": report["seconds"], "ccid": report["ccid"], "dccp": flows}
+
+
+def loss_record(out, name, when, start):
+    """ablossy's counts of a link, and when that was."""
+    with open(f"{out}/loss.{name}.{when}", encoding="ascii") as f:
+        return {"when": when, "time": round(float(f.readline()) - start, 6), "counts": json.load(f)}
+
+
 def tested(qdiscs):
     """The queue under test among a device's qdiscs, without its options."""
     found = next((q for q in qdiscs if q.get("handle") == "10:"), {})
@@ -203,9 +217,22 @@ def collect(world, run, out):
         for kind in ("udp", "aimd"):
             report[kind] = [flow_record(r) for r in report[kind]]
         records.append({"record": "sink", "node": node, **report})
-    for name in world.flows:
+    for name in world.dccp():
+        with open(f"{out}/dccp.{name}", encoding="ascii") as f:
+            records.append({"record": "sink", "node": world.flows[name]["to"],
+                            **dccp_record(json.load(f), world.flows[name])})
+    for name in world.sources():
         with open(f"{out}/sent.{name}", encoding="ascii") as f:
-            records.append({"record": "source", "flow": name, **json.load(f)})
+            report = json.load(f)
+        if "cwnd" in report:
+            report["cwnd"]["start"] = round(report["cwnd"]["start"] - start, 6)
+        records.append({"record": "source", "flow": name, **report})
+    for d in world.holed():
+        with open(f"{out}/holes.{d.at}.{d.to}", encoding="ascii") as f:
+            records.append({"record": "holes", "link": d.name, **json.load(f)})
+    for d in world.lossy():
+        records += [{"record": "loss", "link": d.name, **loss_record(out, f"{d.at}.{d.to}", when, start)}
+                    for when in ("warm", "end")]
     for d in world.sampled():
         name = f"{d.at}.{d.to}"
         for s in qdisc_samples(out, name, start):

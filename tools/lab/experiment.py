@@ -219,29 +219,32 @@ def expression(value):
 
 
 ANY = "*"
-KINDS = ("udp", "pareto", "tcp", "aimd", "web")
-DIRECTION = {"rate": rate, "delay": time, "queue": text, "limit": integer, "changes": [text]}
+KINDS = ("udp", "pareto", "tcp", "aimd", "web", "dccp")
+DIRECTION = {"rate": rate, "delay": time, "queue": text, "limit": integer, "changes": [text], "loss": text}
 CHECKS = ("value", "each", "ratio", "difference", "order")
 SCHEMA = {
     "id!": text, "runs_of": text, "paper": text, "claim!": text, "kind": one_of("vm", "computed"), "hidden": flag,
     "notes": text, "cause": text,
     "world": {
         "mtu": integer, "sysctl": {ANY: scalar}, "route": text,
-        "links!": [{"between!": [node], "back": DIRECTION, **DIRECTION}],
+        "profile": text, "profiles": {ANY: text},
+        "links!": [{"repeat": integer, "between!": [node], "mtu": integer, "back": DIRECTION, **DIRECTION}],
     },
     "flows": {ANY: {
+        "repeat": integer, "of": text,       # of: set by repeat
         "kind!": one_of(*KINDS), "from!": node, "to!": node, "count": integer,
         "colour": one_of("green", "blue"), "dscp": integer, "ecn": integer, "cc": text,
         "size": integer, "pps": number, "poisson": flag, "jitter": time, "cwnd_interval": time, "on": time, "off": time,
-        "shape": number, "model": one_of("surge", "webtraf"), "body": text, "tail": text, "size_max": number,
+        "shape": number, "model": one_of("surge", "requests", "webtraf"), "body": text, "tail": text, "size_max": number,
         "objects": scalar, "pause": scalar, "gap": time,
+        "ccid": integer, "vary": flag, "options": text,
     }},
     "vars": {ANY: scalar},
     "arms": {ANY: {ANY: scalar}},
     "sweep": {ANY: [anything]},
     "seeds": integer, "duration": time, "warmup": time,
     "quick": {"duration": time, "warmup": time, "seeds": integer, "sweep": {ANY: [anything]}},
-    "sample": {"every": time, "links": [text], "with": one_of("tc", "abesample"),
+    "sample": {"every": time, "links": [text], "holes": [text], "with": one_of("tc", "abesample"),
                "series": time, "rtp_window": time, "spread_window": time},
     "compute": text,
     "metrics!": {ANY: {ANY: anything}},
@@ -253,7 +256,7 @@ SCHEMA = {
     }],
     "control": {"arm!": text, "instead_of!": text, "why": text, "where": expression},
     "plot": [{
-        "kind": one_of("line", "bar", "time", "cdf"), "title": text, "x": text, "y": anything, "labels": [text],
+        "kind": one_of("line", "bar", "time", "cdf", "gaps"), "title": text, "x": text, "y": anything, "labels": [text],
         "xlabel": text, "ylabel": text, "logx": flag, "logy": flag, "flows": anything,
         "link": text, "path": text, "where": expression, "arms": [text],
     }],
@@ -430,15 +433,33 @@ class Experiment:
 
     def _resolve(self, data, names, path):
         if isinstance(data, dict):
-            return {k: self._resolve(v, names, (*path, k)) for k, v in data.items()}
+            result = {}
+            for key, value in data.items():
+                if isinstance(value, dict) and "repeat" in value:
+                    result.update({f"{key}{i}": {**copy, "of": key}
+                                   for i, copy in enumerate(self._repeated(value, names, (*path, key)), 1)})
+                else:
+                    result[key] = self._resolve(value, names, (*path, key))
+            return result
         if isinstance(data, list):
-            return [self._resolve(v, names, (*path, i)) for i, v in enumerate(data)]
+            return [one for i, value in enumerate(data) for one in (
+                self._repeated(value, names, (*path, i)) if isinstance(value, dict) and "repeat" in value
+                else [self._resolve(value, names, (*path, i))])]
         try:
             return substitute(data, names)
         except KeyError as e:
             raise self.doc.bad(path, f"no variable {e.args[0]!r}; there are {', '.join(sorted(names))}") from None
         except (ValueError, TypeError, ZeroDivisionError) as e:
             raise self.doc.bad(path, f"{data!r}: {e}") from None
+
+    def _repeated(self, data, names, path):
+        """As many copies as the key repeat says, with i from 1 on."""
+        count = self._resolve(data["repeat"], names, (*path, "repeat"))
+        complaint = integer(count)
+        if complaint:
+            raise self.doc.bad((*path, "repeat"), f"{count!r}: {complaint}")
+        rest = {k: v for k, v in data.items() if k != "repeat"}
+        return [self._resolve(rest, Vars({**names, "i": i}), path) for i in range(1, int(count) + 1)]
 
     def holds(self, expr, path, run):
         """The value of a condition on the run's variables and labels."""

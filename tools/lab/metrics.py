@@ -10,6 +10,7 @@ import inspect
 import itertools
 import math
 
+import numpy as np
 from experiment import calculate, seconds
 
 STREAMS = ("tcp", "web")         # kinds without packets of their own
@@ -23,11 +24,18 @@ class RunData:
         self.sinks = dict(self._flows(records, "sink"))
         self.window = next(r["window"] for r in records if r["record"] == "sink")
         self.sources = dict(self._flows(records, "source"))
+        self.windows = {}       # by flow: when its sampling began, how often it was, windows
+        for r in records:
+            if "cwnd" in r:
+                for flow, values in zip(r["tcp"], r["cwnd"]["flows"], strict=True):
+                    self.windows[flow["flow"]] = r["cwnd"]["start"], r["cwnd"]["interval"], values
+        self.holes = {r["link"]: r["flows"] for r in records if r["record"] == "holes"}
         self.samples = {}
         for r in records:
             if r["record"] in ("sample", "final"):
                 r.setdefault("time", self.run["duration"])
                 self.samples.setdefault(r["link"], []).append(r)
+        self.losses = {(r["link"], r["when"]): r for r in records if r["record"] == "loss"}
 
     @staticmethod
     def _flows(records, kind):
@@ -40,17 +48,36 @@ class RunData:
     def members(self, names):
         """(kind, id) of each flow under these names of the file."""
         for name in [names] if isinstance(names, str) else names:
-            flow = self.run["flows"].get(name)
-            if flow:
-                yield from ((flow["kind"], flow["id"] + i) for i in range(flow["count"]))
+            for key, flow in self.run["flows"].items():
+                if name in (key, flow.get("of")):
+                    yield from ((flow["kind"], flow["id"] + i) for i in range(flow["count"]))
 
     def link(self, name=None):
         """Samples of that link's queue, or of the only one."""
+        return self._only(self.samples, name)
+
+    def lost(self, name=None):
+        """By flow with losses noted at the end of that link, or of the only one: how many packets, runs of losses."""
+        return [(f["packets"] + f["missing"], f["holes"]) for f in self._only(self.holes, name)]
+
+    @staticmethod
+    def _only(links, name):
         if name is None:
-            if len(self.samples) != 1:
-                raise ValueError(f"which link? There are {', '.join(self.samples)}")
-            (name,) = self.samples
-        return self.samples[name]
+            if len(links) != 1:
+                raise ValueError(f"which link? There are {', '.join(links) or 'none'}")
+            (name,) = links
+        return links[name]
+
+    def lossy(self, name=None):
+        """What went into a link with losses, and what was lost, from the warm-up to the end; and for how long."""
+        if name is None:
+            if len(self.losses) != 2:
+                raise ValueError(f"which link? There are {', '.join(dict.fromkeys(link for link, _ in self.losses))}")
+            ((name, _), _) = self.losses
+        warm, end = self.losses[name, "warm"], self.losses[name, "end"]
+        counts = {k: end["counts"][k] - warm["counts"][k] for k in ("packets", "bytes", "lost", "marked")}
+        counts["flows"] = len(end["counts"].get("flows", [])) or 1
+        return counts, end["time"] - warm["time"]
 
 
 def pick(qdisc, path):
@@ -101,6 +128,39 @@ def delay(data, flows, stat="median"):
     values = [data.sinks[i]["delay_us"][stat] / 1e3 for kind, i in data.members(flows)
               if kind not in STREAMS and i in data.sinks]
     return (max(values) if stat == "max" else mean(values)) if values else None
+
+
+def dccp(data, flows):
+    """Reports of these DCCP flows."""
+    return [data.sinks[i] for kind, i in data.members(flows) if kind == "dccp"]
+
+
+def rate(data, flows, header=32):
+    """kb/s that a DCCP flow sends after the warm-up, with so many bytes of headers a packet."""
+    return mean([(f["out_bytes"] + header * f["out"]) * 8 / 1e3 / f["seconds"] for f in dccp(data, flows)])
+
+
+def event_rate(data, flows):
+    """Loss event rate p of DCCP flows, of the loss intervals that the receivers have in the end; a flow's mean."""
+    return mean([1 / f["mean_interval"] if f["mean_interval"] else 0.0 for f in dccp(data, flows)])
+
+
+def link_rate(data, link=None):
+    """kb/s that a flow sends into a link with losses --per-flow after the warm-up, with IP headers."""
+    counts, window = data.lossy(link)
+    return counts["bytes"] * 8 / 1e3 / window / counts["flows"]
+
+
+def dropped(data, link=None):
+    """Percent of the packets that a link's loss model drops after the warm-up."""
+    counts, _ = data.lossy(link)
+    return 100 * counts["lost"] / counts["packets"] if counts["packets"] else None
+
+
+def packet_size(data, link=None):
+    """Mean bytes of the packets that come to a link with losses, with IP headers."""
+    counts, _ = data.lossy(link)
+    return counts["bytes"] / counts["packets"] if counts["packets"] else None
 
 
 def useful(data, flows, within):
@@ -197,7 +257,110 @@ def bias(data, link=None):
     return got / want if want else None
 
 
-METRICS = {f.__name__: f for f in (goodput, loss, marked, delay, useful, jitter, mos, timeouts, counter, last, sampled, bias)}
+def cwnd(data, flows, stat="sum_var"):
+    """Of the sampled congestion windows of TCP flows, in packets, after the warm-up.
+
+    mean: a flow's; sum_var: the flows' variances added up; var_sum: the variance of the sum of the windows."""
+    rows = []
+    for _, i in data.members(flows):
+        start, interval, values = data.windows[i]
+        rows.append(values[max(0, math.ceil((data.run["warmup"] - start) / interval)):])
+    if not rows or not all(rows):
+        return None
+    # their clocks are less than an interval apart
+    windows = np.array([row[:min(map(len, rows))] for row in rows], float)
+    return float({"mean": np.mean, "sum_var": lambda w: w.var(axis=1).sum(),
+                  "var_sum": lambda w: w.sum(axis=0).var()}[stat](windows))
+
+
+def rtp_jitter(data, flows):
+    """ms: the mean over windows (`rtp_window`) of the largest RTP jitter in each, a flow's mean."""
+    return windows_mean(data, flows, "rtp_jitter_us")
+
+
+def spread(data, flows):
+    """ms: the mean over windows (`spread_window`) of the 95th less the 5th percentile of delay, a flow's mean."""
+    return windows_mean(data, flows, "spread_us")
+
+
+def windows_mean(data, flows, key):
+    values = [mean(data.sinks[i][key]) for _, i in data.members(flows) if key in data.sinks.get(i, {})]
+    return mean([None if v is None else v / 1e3 for v in values])
+
+
+def single(data, link=None):
+    """Percent of the losses (`holes`) that stand alone in their flow: of [BIAS00], in runs of one."""
+    runs = [n for _, holes in data.lost(link) for _, n in holes]
+    return 100 * runs.count(1) / sum(runs) if runs else None
+
+
+def blocks(data, size=30, stat="mean", lag=1, link=None):
+    """Losses (`holes`) of a flow in blocks of so many of its packets.
+
+    mean, var; several: percent of the blocks with two or more; autocovariance at `lag` blocks, a flow's mean;
+    autocorrelation: that over the flows' mean variance."""
+    series = []
+    for packets, holes in data.lost(link):
+        counts = np.zeros(packets // size)
+        for first, n in holes:
+            for at in range(first, first + n):
+                if at // size < len(counts):
+                    counts[at // size] += 1
+        if len(counts):
+            series.append(counts)
+    if not series:
+        return None
+    every = np.concatenate(series)
+    if stat == "several":
+        return 100 * float(np.mean(every >= 2))
+    if stat in ("mean", "var"):
+        return float(getattr(every, stat)())
+    centred = [s - s.mean() for s in series if len(s) > lag]
+    if not centred:
+        return None
+    covariance = float(np.mean([np.mean(s[lag:] * s[:-lag]) for s in centred]))
+    variance = float(np.mean([np.mean(s * s) for s in centred]))
+    return {"autocovariance": covariance, "autocorrelation": covariance / variance if variance else None}[stat]
+
+
+def gap_cdf(law, p, k):
+    """P(gap <= k) of [BIAS00] II.A.1, gaps rounded up to whole packets; p and k are arrays."""
+    p, k = np.asarray(p, float)[:, None], np.asarray(k, float)
+    if law == "geometric":
+        return 1 - (1 - p) ** k
+    if law == "delayed_geometric":
+        first = np.ceil(1 / p)      # the first exposure is what exceeds the delay
+        return np.where(k < first, 0, 1 - (2 - first * p) * (1 - p) ** (k - first))
+    # what a gap exceeds 1/p by counts for the next one when the spacing is deterministic
+    at = {"uniform": k * p, "delayed_uniform": k * p - 1, "deterministic": k + 1 - 1 / p}[law]
+    return np.clip(at, 0, 1)
+
+
+def gaps_of(data, link=None):
+    """Packets of a flow from one loss (`holes`) to the next, of all flows."""
+    return [b - a for _, holes in data.lost(link) for a, b in itertools.pairwise(
+        at for first, n in holes for at in range(first, first + n))]
+
+
+def ks(data, law, stat="distance", path="probability", link=None):
+    """Kolmogorov and Smirnov's distance of the gaps between losses (`holes`) from a spacing's closed form.
+
+    p may move: the form is the mean of those for the sampled values of `path`, weighed by the losses that they bring.
+    scaled: by the root of the number of gaps, as its limits are; gaps: that number."""
+    gaps = gaps_of(data, link)
+    p = [pick(s["qdisc"], path) for s in data.link(link)[:-1] if s["time"] >= data.run["warmup"]]
+    p = np.array([v for v in p if v])
+    if len(gaps) < 2 or not len(p):
+        return None
+    k = np.arange(1, max(gaps) + 1)
+    found = np.searchsorted(np.sort(gaps), k, side="right") / len(gaps)
+    distance = float(np.max(np.abs(found - np.average(gap_cdf(law, p, k), axis=0, weights=p))))
+    return {"distance": distance, "scaled": distance * math.sqrt(len(gaps)), "gaps": len(gaps)}[stat]
+
+
+METRICS = {f.__name__: f for f in (goodput, loss, marked, delay, useful, jitter, mos, timeouts, counter, last, sampled, bias,
+                                   cwnd, rtp_jitter, spread, single, blocks, ks,
+                                   rate, event_rate, link_rate, dropped, packet_size)}
 
 
 def check_spec(doc, path, spec, flows):

@@ -7,12 +7,13 @@ Each entry of the file's `plot` is one panel:
     bar     metrics side by side, an arm a colour, averaged over the sweep
     time    a value of tc's samples over time, seed 1
     cdf     one-way delays of flows, all seeds
+    gaps    packets from one loss (`holes`) to the next, all seeds
 """
 
 import numpy as np
 from common import new_figure, save
 from matplotlib.ticker import LogFormatter
-from metrics import RunData, pick
+from metrics import RunData, gaps_of, pick
 from verdict import interval
 
 COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6a6a6a", "#000000"]
@@ -111,7 +112,17 @@ def cdf(axis, data, panel, index):
     axis.set_ylabel("share of the packets")
 
 
-PANELS = {"line": line, "bar": bar, "time": over_time, "cdf": cdf}
+def gaps(axis, data, panel, index):
+    for arm, colour in data.colours.items():
+        found = sorted(gap for run, _ in data.chosen(panel, index) if run.arm == arm
+                       for gap in gaps_of(RunData(data.read(run)), panel.get("link")))
+        if found:
+            axis.step(found, np.arange(1, len(found) + 1) / len(found), where="post", color=colour, label=arm, lw=1.5)
+    axis.set_xlabel("packets from one loss to the next")
+    axis.set_ylabel("share of the gaps")
+
+
+PANELS = {"line": line, "bar": bar, "time": over_time, "cdf": cdf, "gaps": gaps}
 
 
 def draw(experiment, rows, read, path):

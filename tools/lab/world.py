@@ -9,11 +9,15 @@ of its own is a netem with its rate and delay. One with a queue is
 
 on one device. The delay comes first, which spares a hop: that a packet has
 passed the link before it is queued, not after, only shifts a router's clock.
+Losses are ablossy's, where the packets come in at the other end.
 """
 
+import functools
+import os
 import shlex
 
-from experiment import quantity, seconds, show
+import yaml
+from experiment import HERE, quantity, seconds, show
 
 DSCP = {"green": 46, "blue": 0}
 # Of each kind of flow: the sink's port, and the keys that it takes, which are
@@ -22,7 +26,11 @@ PORTS = {"udp": ("--port", 5000), "pareto": ("--port", 5000), "tcp": ("--tcp-por
          "aimd": ("--aimd-port", 5002), "web": ("--web-port", 5003)}
 TAKES = {"udp": ("size", "pps", "poisson", "ecn"), "pareto": ("size", "pps", "on", "off", "shape", "ecn"),
          "tcp": ("cc", "cwnd_interval"), "aimd": ("size", "ecn"),
-         "web": ("cc", "model", "body", "tail", "size_max", "objects", "pause", "gap")}
+         "web": ("cc", "model", "body", "tail", "size_max", "objects", "pause", "gap"),
+         "dccp": ("ccid", "size", "pps", "vary", "options")}
+DCCP_PORT = 6000        # and the flow's id
+DCCP_EARLY = 0.5        # s that it ends before the sinks of the other kinds, whose sources fail once they are gone
+DCCP_NEEDS = ("build/bin/dccpload", *(f"build/modules/6.1/{name}.ko" for name in ("dccp", "dccp_ipv4", "dccp_tfrc")))
 TIMES = ("on", "off", "gap", "cwnd_interval", "jitter")
 SINK = ("series", "rtp_window", "spread_window")
 TAIL = 2                # s that sources outlast the measurement
@@ -30,6 +38,13 @@ TAIL = 2                # s that sources outlast the measurement
 # Who has the connection tables of one run must not find those of another,
 # nor a memory too small for large buffers.
 SYSCTLS = {"net.ipv4.tcp_no_metrics_save": 1, "net.ipv6.conf.all.disable_ipv6": 1}
+
+
+@functools.cache
+def profiles():
+    """TCPs by name: tcp-profiles.yaml."""
+    with open(os.path.join(HERE, "tcp-profiles.yaml"), encoding="utf-8") as f:
+        return yaml.safe_load(f)
 
 
 def option(key, value, is_time):
@@ -71,6 +86,10 @@ class Direction:
         change = f"tc -n {self.at} qdisc change dev {self.to} {parent} handle 10:"
         return lines + [f"{change} {spec}" for spec in self.spec.get("changes", [])]
 
+    def ablossy(self, command):
+        """ablossy on the device at the other end, which bears this one's node's name."""
+        return f"ip netns exec {self.to} ablossy {command} {self.at}"
+
 
 class World:
     """The world of one run. Complaints are raised with doc's file and line."""
@@ -84,6 +103,10 @@ class World:
         for n, link in enumerate(spec["links"], 1):
             self._link(n, link)
         self.routes = {node: self._routes(node) for node in self.nodes}
+        self.profiles = {node: self._profile(node) for node in self.nodes}
+        for node in spec.get("profiles", {}):
+            if node not in self.nodes:
+                raise doc.bad(("world", "profiles", node), f"no such node; there are {', '.join(self.nodes)}")
         self.flows = self._flows(flows)
 
     def _link(self, n, link):
@@ -101,6 +124,15 @@ class World:
         self.directions += [
             Direction(a, b, forth, here, there, f"02:00:00:00:{n:02x}:01"),
             Direction(b, a, back, there, here, f"02:00:00:00:{n:02x}:02")]
+
+    def _profile(self, node):
+        """What the node's TCP is, of tcp-profiles.yaml."""
+        own = node in self.spec.get("profiles", {})
+        name = self.spec["profiles"][node] if own else self.spec.get("profile")
+        if name is not None and name not in profiles():
+            path = ("world", "profiles", node) if own else ("world", "profile")
+            raise self.doc.bad(path, f"no profile {name!r}; there are {', '.join(profiles())}")
+        return profiles()[name] if name else {}
 
     def neighbours(self, node):
         return [d for d in self.directions if d.at == node]
@@ -131,6 +163,9 @@ class World:
                 raise self.doc.bad(("flows", name), f"no way from {flow['from']} to {flow['to']}")
             self._check_flow(name, flow)
             count = int(flow.get("count", 1))
+            cc = self.profiles[flow["from"]].get("cc")
+            if cc and "cc" in TAKES[flow["kind"]]:
+                flow = {"cc": cc, **flow}
             if count:
                 result[name] = {**flow, "count": count, "id": next_id}
             next_id += count
@@ -141,7 +176,7 @@ class World:
         for key in flow:
             if key in own and key not in TAKES[flow["kind"]]:
                 raise self.doc.bad(("flows", name, key), f"not for kind {flow['kind']}")
-        for key in ("size", "pps"):
+        for key in ("ccid", "size", "pps"):
             if key in TAKES[flow["kind"]] and key not in flow:
                 raise self.doc.bad(("flows", name), f"the key {key} is missing")
 
@@ -151,10 +186,12 @@ class World:
         """Namespaces, links, addresses and routes."""
         lines = [f"ip netns add {node}" for node in self.nodes]
         for d, e in zip(self.directions[::2], self.directions[1::2], strict=True):
-            lines.append(f"ip -n {d.at} link add {d.to} address {d.mac} mtu {self.mtu} type veth "
-                         f"peer name {e.to} address {e.mac} mtu {self.mtu} netns {e.at}")
-        sysctl = " ".join(f"{k}={shlex.quote(str(v))}" for k, v in (SYSCTLS | self.spec.get("sysctl", {})).items())
+            mtu = int(d.spec.get("mtu", self.mtu))
+            lines.append(f"ip -n {d.at} link add {d.to} address {d.mac} mtu {mtu} type veth "
+                         f"peer name {e.to} address {e.mac} mtu {mtu} netns {e.at}")
         for node in self.nodes:
+            values = SYSCTLS | self.profiles[node].get("sysctl", {}) | self.spec.get("sysctl", {})
+            sysctl = " ".join(f"{k}={shlex.quote(str(v))}" for k, v in values.items())
             forward = " net.ipv4.ip_forward=1" if len(self.neighbours(node)) > 1 else ""
             lines.append(f"ip netns exec {node} sysctl -qw {sysctl}{forward}")
         macs = {d.address: d.mac for d in self.directions}
@@ -169,7 +206,8 @@ class World:
         return lines
 
     def _route_lines(self, node):
-        own, words = self.neighbours(node), f" {self.spec['route']}" if "route" in self.spec else ""
+        own = self.neighbours(node)
+        words = "".join(f" {given['route']}" for given in (self.profiles[node], self.spec) if "route" in given)
         if len(own) == 1:
             return [f"ip -n {node} route add default via {own[0].peer_address}{words}"]
         lines = []
@@ -181,22 +219,50 @@ class World:
 
     def queues(self):
         """What makes the links slow, late and lossy."""
-        return [line for d in self.directions for line in d.qdiscs(self.mtu)]
+        return [line for d in self.directions for line in d.qdiscs(int(d.spec.get("mtu", self.mtu)))]
 
     def modules(self):
         """To load beforehand: what tc and sockets would load, at no defined time."""
         names = {"sch_netem", "sch_tbf"}
         names.update("sch_" + d.spec["queue"].split()[0] for d in self.directions if "queue" in d.spec)
         names.update("tcp_" + f["cc"] for f in self.flows.values() if f.get("cc", "reno") != "reno")
+        if self.dccp():
+            names.update(("dccp_ipv4", "dccp_tfrc"))
+        if self.lossy() or self.holed():
+            names.update(("sch_ingress", "cls_bpf"))
         # bfifo and pfifo are built in, cubic too
         return "modprobe -a " + " ".join(sorted(names - {"sch_pfifo", "sch_bfifo", "tcp_cubic"}))
+
+    def dccp(self):
+        """By flow: the command that is both ends of its connections. It says when they stand, and waits for a line."""
+        result = {}
+        for name, f in self.flows.items():
+            if f["kind"] != "dccp":
+                continue
+            words = [f"dccpload -g -n {f['from']},{f['to']},{self.address(f['to'])} -P {DCCP_PORT + f['id']}",
+                     f"-s {show(f['size'])} -r {show(f['pps'])}",
+                     f"-d {int(f.get('dscp', DSCP[f.get('colour', 'blue')]))}",
+                     f"-t {show(self.duration - DCCP_EARLY)} -w {show(self.warmup)} -j /out/dccp.{name}"]
+            words += ["-V"] if f.get("vary") else []
+            words += [f"-o {word}" for word in f.get("options", "").split()]
+            result[name] = " ".join([*words, show(f["ccid"]), str(f["count"])])
+        return result
+
+    def lossy(self):
+        """Directions of links that lose packets."""
+        return [d for d in self.directions if "loss" in d.spec]
+
+    def losses(self):
+        """What makes the links lose packets."""
+        return [f"{d.ablossy('add')} {d.spec['loss']}" for d in self.lossy()]
 
     def sinks(self):
         """By node: the command of its sink."""
         result = {}
         extra = "".join(f" {option(k, self.sample[k], True)}" for k in SINK if k in self.sample)
         for node in self.nodes:
-            ports = sorted({"{} {}".format(*PORTS[f["kind"]]) for f in self.flows.values() if f["to"] == node})
+            ports = sorted({"{} {}".format(*PORTS[f["kind"]]) for f in self.flows.values()
+                            if f["to"] == node and f["kind"] in PORTS})
             if ports:
                 result[node] = (f"ip netns exec {node} abeload recv {' '.join(ports)} --raw{extra} "
                                 f"--duration {show(self.duration)} --warmup {show(self.warmup)} --json /out/recv.{node}")
@@ -206,6 +272,8 @@ class World:
         """By flow: the command of its source."""
         result = {}
         for name, f in self.flows.items():
+            if f["kind"] not in PORTS:
+                continue
             words = ["ip netns exec", f["from"], "abeload send", f["kind"],
                      f"--to {self.address(f['to'])}:{PORTS[f['kind']][1]}",
                      f"--flows {f['count']} --id {f['id']}"]
@@ -217,24 +285,48 @@ class World:
 
     def sampled(self):
         """Directions whose queues are sampled: those named, else all with a queue."""
-        names = self.sample.get("links")
+        named = self._named("links")
+        return named or [d for d in self.directions if "queue" in d.spec]
+
+    def _named(self, key):
+        """The directions that a list of `sample` names."""
         known = {d.name: d for d in self.directions}
-        for i, name in enumerate(names or []):
+        for i, name in enumerate(self.sample.get(key, [])):
             if name not in known:
-                raise self.doc.bad(("sample", "links", i), f"no link {name!r}; there are {', '.join(known)}")
-        return [known[n] for n in names] if names else [d for d in self.directions if "queue" in d.spec]
+                raise self.doc.bad(("sample", key, i), f"no link {name!r}; there are {', '.join(known)}")
+        return [known[name] for name in self.sample.get(key, [])]
+
+    def holed(self):
+        """Directions at whose end the losses of each flow are noted."""
+        return self._named("holes")
 
     def needs(self):
         """Files of ours beyond what each guest has."""
-        return ("build/bin/abesample",) if self.sample.get("with") == "abesample" else ()
+        return ((("build/bin/abesample",) if self.abesample else ()) + (DCCP_NEEDS if self.dccp() else ())
+                + (("build/bin/ablossy",) if self.lossy() or self.holed() else ()))
+
+    @property
+    def abesample(self):
+        return self.sample.get("with") == "abesample"
 
     def sampler(self, d):
         """What samples the queue of a direction, in the background."""
         name, every = f"{d.at}.{d.to}", show(seconds(self.sample.get("every", 1)))
-        if self.needs():
+        if self.abesample:
             return (f"ip netns exec {d.at} abesample --dev {d.to} --handle 10: --interval {every} "
                     f"--duration {show(self.duration)} --out /out/series.{name} >/dev/null &")
         return SAMPLER.format(at=d.at, to=d.to, name=name, every=every)
+
+    @staticmethod
+    def loss_counts(d, when):
+        """What ablossy has counted by now."""
+        return f"(echo $EPOCHREALTIME; {d.ablossy('show')}) >/out/loss.{d.at}.{d.to}.{when}"
+
+    @staticmethod
+    def started(commands):
+        """Lines that start sinks in the background and wait until they are ready."""
+        return [*(f"{command} >/run/ready.{name} & sinks=\"$sinks $!\"" for name, command in commands.items()),
+                *(f"until [ -s /run/ready.{name} ]; do sleep 0.02; done" for name in commands)]
 
     def script(self):
         """All that the guest does, for bash."""
@@ -245,20 +337,29 @@ class World:
         for pair in dict.fromkeys((f["from"], self.address(f["to"])) for f in self.flows.values()):
             lines.append(f"ip netns exec {pair[0]} ping -q -c 1 -W 5 {pair[1]} >/dev/null")
         lines += ["", "# rates, delays and queues", *self.queues(), "", "# sinks, sources, samples"]
-        sinks, sources = self.sinks(), self.sources()
-        for node, command in sinks.items():
-            lines.append(f"{command} >/run/ready.{node} & sinks=\"$sinks $!\"")
-        for node in sinks:
-            lines.append(f"until [ -s /run/ready.{node} ]; do sleep 0.02; done")
+        sinks, sources, dccp = self.sinks(), self.sources(), self.dccp()
+        if dccp:
+            lines.append("mkfifo /run/go; exec 7<>/run/go")
+        # connections take their time, and the sinks' runs once they are ready
+        lines += self.started({f"dccp.{name}": f"{command} <&7" for name, command in dccp.items()})
+        lines += self.losses() + self.started(sinks)
         lines.append("echo $EPOCHREALTIME >/out/start; cat /proc/uptime >/out/uptime")
         lines += [self.sampler(d) for d in self.sampled()]
+        lines += [f"(sleep {show(self.warmup)}; {self.loss_counts(d, 'warm')}) &" for d in self.lossy()]
+        # counting from the warm-up on
+        lines += [f"(sleep {show(self.warmup)}; {d.ablossy('add')} none --holes) &" for d in self.holed()]
+        if dccp:
+            lines.append("printf '" + "\\n" * len(dccp) + "' >&7")
         for command in sources.values():
             lines.append(f"{command} & sources=\"$sources $!\"")
         lines.append("for p in $sinks; do wait $p; done")
         for d in self.sampled():
             lines.append(f"tc -n {d.at} -s -j qdisc show dev {d.to} >/out/final.{d.at}.{d.to}")
-        lines += ["cat /proc/uptime >>/out/uptime", "rm -f /run/sampling", "kill $sources",
-                  "for p in $sources; do wait $p; done", "wait"]
+        lines += ["cat /proc/uptime >>/out/uptime", "rm -f /run/sampling"]
+        if sources:
+            lines += ["kill $sources", "for p in $sources; do wait $p; done"]
+        lines += [self.loss_counts(d, "end") for d in self.lossy()]
+        lines += ["wait", *(f"{d.ablossy('show')} >/out/holes.{d.at}.{d.to}" for d in self.holed())]
         return "\n".join(lines) + "\n"
 
 
