@@ -34,7 +34,7 @@ from lib import SEED, Net, Tap, run
 
 CCIDS = (4, 248, 249)
 KEPT = 24  # seconds of crowd, with a connection that keeps the module
-ROUNDS, FREE = 3, 1.5  # and without, as often, for so many seconds
+ROUNDS, FREE = 3, 3  # and without, as often, for so many seconds
 PATIENCE = 100  # for the last sockets to go, whose peers may not answer
 TRACE = "/sys/kernel/tracing"
 DELETE_MODULE, USERFAULTFD = 176, 323
@@ -389,10 +389,11 @@ def fail(counts, end, seed):
 
 
 def unload(counts, end):
-    """Sockets have the module loaded again when they ask for it."""
+    """Sockets have the module loaded again when they ask for it, and now and then it stays long enough to be used."""
+    rng = random.Random(SEED)
     while time.monotonic() < end:
         counts[f"rmmod: {remove()}"] += 1
-        time.sleep(0.005)
+        time.sleep(rng.choice((0.005, 0.005, 0.005, 0.5)))
 
 
 def crowd(jobs):

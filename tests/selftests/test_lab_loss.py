@@ -11,9 +11,12 @@ a test that passes once passes always.
 import itertools
 import json
 import math
+import socket
+import struct
 import subprocess
 import time
 
+import dccp
 import lib
 from lib import run
 
@@ -382,6 +385,20 @@ def test_holes(t):
     run("ablossy del eth0 --egress", ns="a")
 
 
+def test_holes_ids(t):
+    """IDs go on after 65535; what belongs to no connection has 0, and is no packet that others follow."""
+    add("none --holes")
+    with dccp.netns("a"), socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as raw:
+        raw.bind(("eth0", 0))
+        to = bytes.fromhex(json.loads(run("ip -j link show eth0", ns="b").stdout)[0]["address"].replace(":", ""))
+        for number in (0xFFFD, 0xFFFE, 0, 0xFFFF, 0, 1, 3):
+            ip = struct.pack("!BBHHHBBH8s", 0x45, 0, 28, number, 0x4000, 64, 17, 0, bytes((10, 0, 0, 1, 10, 0, 0, 2)))
+            raw.send(to + raw.getsockname()[4] + b"\x08\x00" + ip + struct.pack("!HHHH", 6001, 6002, 8, 0))
+    (flow,) = show()["flows"]
+    t.ok(flow["holes"] == [[6, 1]], "holes: IDs that wrap, and those without", flow)
+    run("ablossy del eth0", ns="b")
+
+
 def test_holes_tcp(t):
     """TCP through a queue that overflows: as many holes as the queue dropped."""
     add("none --holes")
@@ -450,7 +467,7 @@ def main():
     t = lib.Tap()
     make_net()
     for test in (test_none, test_periodic, test_bernoulli, test_bytes, test_alternating, test_gilbert, test_per_flow,
-                 test_filters, test_mark, test_tcp, test_holes, test_holes_tcp, test_both_ways, test_usage):
+                 test_filters, test_mark, test_tcp, test_holes, test_holes_ids, test_holes_tcp, test_both_ways, test_usage):
         start = time.monotonic(), time.process_time()
         test(t)
         t.note(f"{test.__name__}: {time.monotonic() - start[0]:.1f} s, {time.process_time() - start[1]:.1f} s of them here")

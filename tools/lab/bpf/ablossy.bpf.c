@@ -192,6 +192,9 @@ static __always_inline void note_hole(struct flow_state *f, __u32 id)
 		len = 0;
 	if (len >= ID_FAR)
 		return;
+	/* what is sent for a closed connection, a late ACK or a RST, has 0 */
+	if (len && id == ID_KNOWN)
+		return;
 	f->next_id = ((id + 1) & 0xffff) | ID_KNOWN;
 	if (!len)
 		return;
