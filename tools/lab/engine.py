@@ -15,12 +15,14 @@ import concurrent.futures
 import csv
 import functools
 import hashlib
+import io
 import json
 import lzma
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import threading
 import time
@@ -32,6 +34,7 @@ from world import World
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 OUT = os.environ.get("LAB_OUT", os.path.join(TOP, "build/lab"))
 KERNEL = "6.1"
+PACKED = os.path.join(TOP, "tools/lab/results")
 
 # What every guest needs of ours; modules lose their debugging information,
 # which changes with every comment.
@@ -100,6 +103,9 @@ class Store:
 
     def __init__(self, ident):
         self.path = os.path.join(OUT, ident)
+        self.packed = os.path.join(PACKED, f"{ident}.tar.xz")
+        if os.path.exists(self.packed):
+            self._unpack()
 
     def file(self, run, key, suffix):
         return os.path.join(self.path, f"{run.name}.{key}{suffix}")
@@ -112,8 +118,13 @@ class Store:
                 if name.startswith(run.name + ".") and name.endswith(".json"):
                     path = os.path.join(self.path, name)
                     with open(path, encoding="utf-8") as f:
-                        found.append((os.stat(path).st_mtime_ns, json.load(f)))
-        return [manifest for _, manifest in sorted(found, key=lambda x: -x[0])]
+                        manifest = json.load(f)
+                    found.append((manifest["date"], os.stat(path).st_mtime_ns, manifest))
+        return [manifest for *_, manifest in sorted(found, key=lambda x: x[:2], reverse=True)]
+
+    def of_script(self, run, script):
+        """Manifests of the run as it is now, by whatever files, newest first."""
+        return [m for m in self.stored(run) if m["script"] == sha256(script.encode())]
 
     def has(self, run, key):
         return os.path.exists(self.file(run, key, ".json"))
@@ -124,14 +135,49 @@ class Store:
 
     def write(self, run, key, records, manifest):
         """The manifest comes last: without it the raw data do not count."""
-        os.makedirs(self.path, exist_ok=True)
         text = "".join(json.dumps(r, sort_keys=True, separators=(",", ":")) + "\n" for r in records)
-        for suffix, data in ((".jsonl.xz", lzma.compress(text.encode(), preset=6)),
-                             (".json", json.dumps(manifest, indent=1, sort_keys=True).encode())):
-            temporary = self.file(run, key, suffix + ".tmp")
-            with open(temporary, "wb") as f:
-                f.write(data)
-            os.replace(temporary, self.file(run, key, suffix))
+        self._put(os.path.basename(self.file(run, key, ".jsonl.xz")), lzma.compress(text.encode(), preset=6))
+        self._put(os.path.basename(self.file(run, key, ".json")), json.dumps(manifest, indent=1, sort_keys=True).encode())
+
+    def _put(self, name, data):
+        """All of a file or nothing."""
+        os.makedirs(self.path, exist_ok=True)
+        path = os.path.join(self.path, name)
+        with open(path + ".tmp", "wb") as f:
+            f.write(data)
+        os.replace(path + ".tmp", path)
+
+    def pack(self, kept):
+        """Raw data and manifests of (run, key) in one archive, in which git keeps them; its path."""
+        os.makedirs(PACKED, exist_ok=True)
+        names = sorted(os.path.basename(self.file(run, key, "")) for run, key in kept)
+        with tarfile.open(self.packed + ".tmp", "w:xz", preset=9) as tar:
+            for suffix, opener in ((".jsonl", lzma.open), (".json", open)):
+                for name in names:
+                    with opener(os.path.join(self.path, name + suffix + (".xz" if opener is lzma.open else "")), "rb") as f:
+                        data = f.read()
+                    member = tarfile.TarInfo(name + suffix)
+                    member.size = len(data)
+                    tar.addfile(member, io.BytesIO(data))
+        os.replace(self.packed + ".tmp", self.packed)
+        return self.packed
+
+    def _unpack(self):
+        """What git has and we have not; once for each state of the archive."""
+        with open(self.packed, "rb") as f:
+            state = hashlib.file_digest(f, "sha256").hexdigest().encode()
+        stamp = os.path.join(self.path, ".unpacked")
+        if os.path.exists(stamp):
+            with open(stamp, "rb") as f:
+                if f.read() == state:
+                    return
+        with tarfile.open(self.packed) as tar:
+            for member in tar:
+                packs = member.name.endswith(".jsonl")
+                if not os.path.exists(os.path.join(self.path, member.name + ".xz" * packs)):
+                    data = tar.extractfile(member).read()
+                    self._put(member.name + ".xz" * packs, lzma.compress(data, preset=6) if packs else data)
+        self._put(".unpacked", state)
 
 
 # ---- from the guest's files to records
@@ -330,15 +376,15 @@ class Runner:
             "options": [r["all"] for r in records if r["record"] == "final"]})
         self.progress.finished(run, took)
 
-    def run_all(self, runs, jobs):
-        """Those of the runs that are not there yet; returns how many were."""
+    def run_all(self, runs, jobs, any_build=False):
+        """Those of the runs that are not there yet; returns how many were. any_build: whatever modules made them."""
         todo, reasons = [], {}
         for run in runs:
             world = build(self.experiment, run)
             script = world.script()
             bench = Bench(world.needs())
             key = key_of(bench, script, run)
-            if not self.store.has(run, key):
+            if not self.store.has(run, key) and not (any_build and self.store.of_script(run, script)):
                 todo.append((run, world, script, bench, key))
                 reason = why_again(self.store.stored(run), bench, script)
                 reasons[reason] = reasons.get(reason, 0) + 1

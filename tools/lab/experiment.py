@@ -252,7 +252,7 @@ SCHEMA = {
         "words!": text,
         "check!": {**{c: anything for c in CHECKS}, "at_least": number, "at_most": number,
                    "between": [number]},
-        "tolerance!": number, "where": expression,
+        "tolerance!": number, "where": expression, "reported": flag,
     }],
     "control": {"arm!": text, "instead_of!": text, "why": text, "where": expression},
     "plot": [{
@@ -334,6 +334,7 @@ class Experiment:
     def _borrow(self, path):
         """runs_of: everything about runs is another file's."""
         self.runs_id = self.data.get("runs_of", self.data["id"])
+        self.runs_control = self.data.get("control")
         if self.runs_id == self.data["id"]:
             return
         path = os.path.join(os.path.dirname(path), self.runs_id + ".yaml")
@@ -341,7 +342,10 @@ class Experiment:
             raise self.doc.bad(("runs_of",), f"no file {self.runs_id}.yaml")
         base = Doc(path)
         check(base, base.data, SCHEMA)
+        self.runs_control = base.data.get("control")
         for key in RUNS:
+            if key == "control" and key in self.data:
+                continue
             if key in self.data:
                 raise self.doc.bad((key,), f"is that of {self.runs_id}, whose runs these are")
             if key in base.data:
@@ -415,7 +419,7 @@ class Experiment:
 
     def _wanted(self, run):
         """The control may be for some points only."""
-        control = self.control or {}
+        control = self.runs_control or {}
         return control.get("arm") != run.arm or "where" not in control \
             or self.holds(control["where"], ("control", "where"), run)
 
@@ -482,7 +486,7 @@ def find(ident, quick=False):
 
 
 def rows():
-    """Rows of CLAIMS.md, run or not: a list of (group, id, claim)."""
+    """All rows, run or not: a list of (group, id, claim)."""
     with open(os.path.join(HERE, "rows.yaml"), encoding="utf-8") as f:
         data = yaml.safe_load(f)
     return [(group, ident, claim) for group, entries in data.items() for ident, claim in entries.items()]

@@ -24,7 +24,7 @@ def badge(verdict, text=None):
 
 
 def overview(entries):
-    """One line a row of CLAIMS.md, by where its claims come from."""
+    """One line a row, by where its claims come from."""
     out, group = [], None
     for (title, ident, claim), result in entries:
         if title != group:
@@ -42,7 +42,7 @@ def claim_rows(claim):
     out = [f'<tr><td style="white-space:normal">{e(claim.words)}<br><span class="note">{e(claim.wanted)}</span></td>']
     lines = [f'{badge(REPRODUCED if p.holds else DIFFERS, "✓" if p.holds else "✗")} {e(p.text)} '
              f'<span class="note">{e(" ".join(f"{k} {v}" for k, v in p.point))} n={p.seeds}</span>' for p in claim.points]
-    out.append(f'<td>{"<br>".join(lines) or "-"}</td><td>{badge(claim.verdict)}</td></tr>')
+    out.append(f'<td>{"<br>".join(lines) or "-"}</td><td>{badge(claim.verdict)}{"<br>only reported" * claim.reported}</td></tr>')
     return "".join(out)
 
 

@@ -10,8 +10,6 @@ import metrics
 import verdict
 from verdict import DIFFERS, NOT_RUN, REPRODUCED
 
-COMMITTED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "results")
-
 
 def check(experiment):
     """All that can be known to be wrong before a run."""
@@ -39,15 +37,15 @@ def measured(experiment, seeds, exact):
     for run in experiment.runs(seeds):
         world = engine.build(experiment, run)
         script = world.script()
-        same = [m for m in store.stored(run) if m["script"] == engine.sha256(script.encode())
-                and (not exact or m["key"] == engine.key_of(engine.Bench(world.needs()), script, run))]
+        same = [m for m in store.of_script(run, script)
+                if not exact or m["key"] == engine.key_of(engine.Bench(world.needs()), script, run)]
         if same:
             result.append((run, metrics.evaluate(experiment, run, store.read(run, same[0]["key"])), same[0]))
     return result
 
 
 def load(experiment, seeds=None, exact=False):
-    """The Result from raw data, or else from the summary that git has."""
+    """The Result from raw data."""
     if experiment.kind == "computed":
         import computed
         rows = [(run, computed.FUNCTIONS[experiment.data["compute"]](experiment.vars(run))) for run in experiment.runs(1)]
@@ -57,20 +55,7 @@ def load(experiment, seeds=None, exact=False):
         result = Result(experiment, [(run, m) for run, m, _ in found], {run: manifest for run, _, manifest in found})
         result.save(summary_path(experiment))
         return result
-    path = os.path.join(COMMITTED, f"{experiment.id}.json")
-    if os.path.exists(path) and not experiment.quick and not exact:
-        return committed(experiment, path)
     return Result(experiment, [], {})
-
-
-def committed(experiment, path):
-    """The Result of a summary: with metrics, without raw data."""
-    with open(path, encoding="utf-8") as f:
-        data = json.load(f)
-    known = {(run.arm, run.point, run.seed): run for run in experiment.runs(data["seeds"])}
-    rows = [(known[key], m) for arm, point, seed, m in data["runs"]
-            if (key := (arm, tuple(map(tuple, point)), seed)) in known]
-    return Result(experiment, rows, {}, data["about"])
 
 
 def figure(value):
@@ -80,14 +65,14 @@ def figure(value):
 class Result:
     """Rows of (run, metrics), and what the claims make of them."""
 
-    def __init__(self, experiment, rows, manifests, about=None):
+    def __init__(self, experiment, rows, manifests):
         self.experiment, self.rows, self.manifests = experiment, rows, manifests
         self.claims = verdict.evaluate(experiment, rows)
         self.verdict = verdict.overall(self.claims)
         self.control = verdict.control(experiment, rows)
         self.seeds = len({run.seed for run, _ in rows})
         newest = max(manifests.values(), key=lambda m: m["date"], default=None)
-        self.about = about or newest and {k: newest[k] for k in ("kernel", "commit", "compiler", "tc", "qemu", "date")}
+        self.about = newest and {k: newest[k] for k in ("kernel", "commit", "compiler", "tc", "qemu", "date")}
 
     @property
     def blind(self):
@@ -163,7 +148,7 @@ class Result:
 
     @staticmethod
     def claim_lines(claim):
-        lines = [f"  {claim.verdict}: {claim.words}", f"      wanted {claim.wanted}"]
+        lines = [f"  {claim.verdict}{', only reported' * claim.reported}: {claim.words}", f"      wanted {claim.wanted}"]
         if len(claim.points) > 1:
             lines[-1] += f"; holds at {sum(p.holds for p in claim.points)} of {len(claim.points)} points"
         shown = [p for p in claim.points if not p.holds] or claim.points[:1]
