@@ -425,8 +425,9 @@ static void parse_option(struct tfrc_options *o, u8 option, const u8 *val,
 }
 
 /*
- * DCCP has been through the options before, and hands each one to its CCID,
- * but that of packets which get no further, too. So look at the packet.
+ * DCCP hands over each option as it comes to it, also those of packets that it
+ * then discards: what was kept would be taken for the next packet's. So the
+ * options are read here, from the packet that arrived.
  */
 static void parse(struct tfrc_options *o, const struct sk_buff *skb)
 {

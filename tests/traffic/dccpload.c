@@ -18,6 +18,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -320,6 +321,29 @@ static void __attribute__((noreturn)) usage(int status)
 	exit(status);
 }
 
+static void __attribute__((noreturn, format(printf, 1, 2))) wrong(const char *format, ...)
+{
+	va_list args;
+
+	fputs("dccpload: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputs("; dccpload -h has all options\n", stderr);
+	exit(2);
+}
+
+/* What an option or argument says, which must be in that range. */
+static double number(const char *name, const char *text, double least, double most)
+{
+	char *end;
+	double value = strtod(text, &end);
+
+	if (end == text || *end || !(value >= least && value <= most))
+		wrong("%s %s: want a number from %g to %g", name, text, least, most);
+	return value;
+}
+
 int main(int argc, char **argv)
 {
 	struct rlimit files = { 8192, 8192 };
@@ -329,33 +353,33 @@ int main(int argc, char **argv)
 	while ((c = getopt(argc, argv, "s:S:r:t:w:W:p:o:P:n:d:j:Vagh")) != -1) {
 		switch (c) {
 		case 's':
-			cfg.size = atoi(optarg);
+			cfg.size = (int)number("-s", optarg, 0, 65535);
 			break;
 		case 'S':
-			cfg.small = atoi(optarg);
+			cfg.small = (int)number("-S", optarg, 0, 65535);
 			break;
 		case 'r':
-			cfg.rate = atof(optarg);
+			cfg.rate = number("-r", optarg, 0.001, 1e6);
 			break;
 		case 't':
-			cfg.seconds = atof(optarg);
+			cfg.seconds = number("-t", optarg, 0, 1e6);
 			break;
 		case 'w':
-			cfg.warm = atof(optarg);
+			cfg.warm = number("-w", optarg, 0, 1e6);
 			break;
 		case 'W':
-			cfg.grid = atof(optarg);
+			cfg.grid = number("-W", optarg, 0, 1e6);
 			break;
 		case 'P':
-			cfg.port = atoi(optarg);
+			cfg.port = (int)number("-P", optarg, 1, 65535);
 			break;
 		case 'n':
 			if (sscanf(optarg, "%31[^,],%31[^,],%15s", cfg.from, cfg.to,
 				   cfg.address) != 3)
-				usage(2);
+				wrong("-n %s: want FROM,TO,ADDRESS", optarg);
 			break;
 		case 'd':
-			cfg.dscp = atoi(optarg);
+			cfg.dscp = (int)number("-d", optarg, 0, 63);
 			break;
 		case 'j':
 			cfg.json = optarg;
@@ -371,13 +395,14 @@ int main(int argc, char **argv)
 			break;
 		case 'p':
 			if (sscanf(optarg, "%lf,%lf", &cfg.pause, &cfg.silence) != 2)
-				usage(2);
+				wrong("-p %s: want AT,LONG in seconds", optarg);
 			break;
 		case 'o':
-			if (cfg.n_options == MAX_OPTIONS ||
-			    sscanf(optarg, "%d=%u", &cfg.option[cfg.n_options].name,
+			if (cfg.n_options == MAX_OPTIONS)
+				wrong("-o %s: at most %d of these", optarg, MAX_OPTIONS);
+			if (sscanf(optarg, "%d=%u", &cfg.option[cfg.n_options].name,
 				   &cfg.option[cfg.n_options].value) != 2)
-				usage(2);
+				wrong("-o %s: want NR=VALUE", optarg);
 			cfg.n_options++;
 			break;
 		case 'h':
@@ -387,11 +412,9 @@ int main(int argc, char **argv)
 		}
 	}
 	if (argc - optind != 2)
-		usage(2);
-	cfg.ccid = atoi(argv[optind]);
-	cfg.flows = atoi(argv[optind + 1]);
-	if (cfg.flows < 1 || cfg.flows > MAX_FLOWS || cfg.rate <= 0)
-		usage(2);
+		wrong("want a CCID and a number of flows");
+	cfg.ccid = (int)number("CCID", argv[optind], 0, 255);
+	cfg.flows = (int)number("FLOWS", argv[optind + 1], 1, MAX_FLOWS);
 	setrlimit(RLIMIT_NOFILE, &files);
 	open_flows();
 	if (cfg.gate) {
