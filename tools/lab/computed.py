@@ -2,12 +2,16 @@
 """Experiments without a VM: functions from a run's variables to its metrics."""
 
 import functools
+import glob
+import hashlib
 import os
 import subprocess
 import tempfile
 
 import numpy as np
+from engine import OUT
 from scipy.optimize import brentq
+from verdict import interval
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
@@ -138,4 +142,65 @@ def rfc4828(v):
     return {k: float(x) for k, x in worst.items()}
 
 
-FUNCTIONS = {"required_bias": required_bias, "rfc4828": rfc4828}
+INTERVALS = [f"{HERE}/tfrc_intervals.c", *(f"{TOP}/ccid/tfrc_{part}.c" for part in ("loss", "rx", "standard", "virtual"))]
+
+
+@functools.cache
+def intervals_program():
+    """tfrc_intervals, compiled; goes away with us."""
+    tmp = tempfile.TemporaryDirectory()
+    subprocess.run(["gcc", "-std=gnu11", "-O2", f"-I{TOP}/tests/unit/shim", f"-I{TOP}/ccid", "-o", f"{tmp.name}/run",
+                    *INTERVALS], check=True)
+    return tmp
+
+
+def measured_intervals(text):
+    """What tfrc_intervals says of these lines. It takes seconds, so it is kept, for the same sources."""
+    key = hashlib.sha256(text.encode())
+    for source in (*INTERVALS, *sorted(glob.glob(f"{TOP}/ccid/tfrc_*.h"))):
+        with open(source, "rb") as f:
+            key.update(f.read())
+    path = os.path.join(OUT, ".computed", key.hexdigest())
+    if not os.path.exists(path):
+        done = subprocess.run([f"{intervals_program().name}/run"], input=text, stdout=subprocess.PIPE, text=True, check=True)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=os.path.dirname(path), delete=False) as f:
+            f.write(done.stdout)
+        os.replace(f.name, path)
+    with open(path, encoding="ascii") as f:
+        return np.array([[float(word) for word in line.split()] for line in f])
+
+
+def small_loss(against, p, eta):
+    """Loss rate of packets of S/eta bytes where packets of S bytes have p: [VPS02] (19), 4.2.3, (25)."""
+    return {"byte": p / eta, "drop_tail": p / (2 * eta), "byte_error": 1 - (1 - p) ** (1 / eta)}.get(against, p)
+
+
+def interval_variance(against, p, eta):
+    """Variance of [VPS02] (4), (9), (13), and (26) with the paper's slip in the exponent mended."""
+    lost = small_loss(against, p, eta)
+    small = (1 - lost) / lost ** 2
+    return {"packet": (1 - p) / p ** 2 / eta, "byte": small / eta ** 2,
+            "drop_tail": small / (2 * eta) ** 2}.get(against, (1 - p) / p ** 2)
+
+
+def loss_intervals(v):
+    """Mean and variance of the loss intervals that a method measures, by those of the paper's equations for `against`.
+
+    N - 1 is what was sent in the loss insensitive period; the variance is that of what comes after it."""
+    p, eta, packets, segment = v["p"], int(v["eta"]), int(v["packets"]), 1000
+    rows = measured_intervals("".join(
+        f"{v['method']} {segment} {segment // eta} {packets * eta} {small_loss(v['against'], p, eta):.12g} {seed} {int(v['intervals'])}\n"
+        for seed in range(1, int(v["seeds"]) + 1)))
+    length, lip, _, variance = rows.T
+    small = v["method"] in ("standard", "sp")       # whose lengths are in packets of whatever size
+    wanted = (lip / eta if small and v["against"] == "packet" else lip) + 1 / p
+    found = {"mean": np.mean(length), "mean_want": np.mean(wanted),
+             "var": np.mean(variance), "var_want": interval_variance(v["against"], p, eta),
+             "round_trips": (np.mean(lip) * (1 if small else eta) + 1) / (packets * eta)}
+    found["mean_ratio"], found["mean_half"] = interval(length / wanted)
+    found["var_ratio"], found["var_half"] = interval(variance / found["var_want"])
+    return {k: float(x) for k, x in found.items()}
+
+
+FUNCTIONS = {"required_bias": required_bias, "rfc4828": rfc4828, "loss_intervals": loss_intervals}

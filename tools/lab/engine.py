@@ -231,6 +231,21 @@ def dccp_record(report, flow):
     return {"window": report["seconds"], "ccid": report["ccid"], "dccp": flows}
 
 
+def call_record(reports, flow):
+    """The callers' reports of calls as a sink's: what the listener got; null delays are not there."""
+    calls = []
+    for i, report in enumerate(reports):
+        far = report["far_end"] or {"received": {"packets": 0, "bytes": 0, "lost": 0, "late": 0, "ce": 0}, "delay_ms": {}}
+        got = far["received"]
+        calls.append({"flow": flow["id"] + i, "failure": report["failure"], "sent": report["sent"]["packets"],
+                      "not_sent": report["sent"]["not_sent"], **{k: got[k] for k in ("packets", "bytes", "lost", "late", "ce")},
+                      "goodput": 8 * got["bytes"] / report["duration"] if report["duration"] else 0.0,
+                      "delay_us": {k: 1e3 * v for k, v in far["delay_ms"].items() if v is not None},
+                      "jitter_us": 1e3 * (far.get("jitter_ms") or 0),
+                      **{k: far[k] for k in ("effective_loss", "r", "mos") if far.get(k) is not None}})
+    return {"call": calls}
+
+
 def loss_record(out, name, when, start):
     """ablossy's counts of a link, and when that was."""
     with open(f"{out}/loss.{name}.{when}", encoding="ascii") as f:
@@ -267,6 +282,13 @@ def collect(world, run, out):
         with open(f"{out}/dccp.{name}", encoding="ascii") as f:
             records.append({"record": "sink", "node": world.flows[name]["to"],
                             **dccp_record(json.load(f), world.flows[name])})
+    for name, calls in world.calls().items():
+        reports = []
+        for i in range(len(calls)):
+            with open(f"{out}/call.{name}.{i}", encoding="utf-8") as f:
+                reports.append(json.loads(f.read().splitlines()[-1]))
+        records.append({"record": "sink", "node": world.flows[name]["to"], "window": world.duration - world.warmup,
+                        **call_record(reports, world.flows[name])})
     for name in world.sources():
         with open(f"{out}/sent.{name}", encoding="ascii") as f:
             report = json.load(f)

@@ -197,6 +197,10 @@ def flag(value):
     return None if isinstance(value, bool) else "want true or false"
 
 
+def words(value):
+    return None if isinstance(value, str) else "want words"
+
+
 def time(value):
     return None if seconds(value) is not None else "want a time: 20ms, 0.5s, or a number of seconds"
 
@@ -219,7 +223,7 @@ def expression(value):
 
 
 ANY = "*"
-KINDS = ("udp", "pareto", "tcp", "aimd", "web", "dccp")
+KINDS = ("udp", "pareto", "tcp", "aimd", "web", "dccp", "call")
 DIRECTION = {"rate": rate, "delay": time, "queue": text, "limit": integer, "changes": [text], "loss": text}
 CHECKS = ("value", "each", "ratio", "difference", "order")
 SCHEMA = {
@@ -237,7 +241,7 @@ SCHEMA = {
         "size": integer, "pps": number, "poisson": flag, "jitter": time, "cwnd_interval": time, "on": time, "off": time,
         "shape": number, "model": one_of("surge", "requests", "webtraf"), "body": text, "tail": text, "size_max": number,
         "objects": scalar, "pause": scalar, "gap": time,
-        "ccid": integer, "vary": flag, "options": text,
+        "ccid": integer, "vary": flag, "options": text, "codec": text, "ptime": integer, "playout": integer,
     }},
     "vars": {ANY: scalar},
     "arms": {ANY: {ANY: scalar}},
@@ -247,6 +251,7 @@ SCHEMA = {
     "sample": {"every": time, "links": [text], "holes": [text], "with": one_of("tc", "abesample"),
                "series": time, "rtp_window": time, "spread_window": time},
     "compute": text,
+    "ns2": {"script!": text, "args!": words, "arms": {ANY: words}, "metrics!": {ANY: text}},
     "metrics!": {ANY: {ANY: anything}},
     "claims!": [{
         "words!": text,

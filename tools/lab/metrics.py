@@ -126,7 +126,7 @@ def marked(data, flows):
 def delay(data, flows, stat="median"):
     """ms, one way, of UDP and AIMD packets: min, median, mean, p99, p999 or max; a flow's mean (max: of all)."""
     values = [data.sinks[i]["delay_us"][stat] / 1e3 for kind, i in data.members(flows)
-              if kind not in STREAMS and i in data.sinks]
+              if kind not in STREAMS and i in data.sinks and stat in data.sinks[i]["delay_us"]]
     return (max(values) if stat == "max" else mean(values)) if values else None
 
 
@@ -176,11 +176,14 @@ def jitter(data, flows):
                  if kind not in STREAMS and i in data.sinks])
 
 
-def mos(data, flows, ie=0, bpl=25.1, packet=20):
+def mos(data, flows, ie=0, bpl=25.1, packet=20, probe=None):
     """Quality by the E-model (a model; nobody has listened): playout at the 99 % delay, so that 1 % comes late.
 
-    packet: ms of speech in one; ie, bpl: of the codec (G.711 with concealment)."""
-    late, lost = delay(data, flows, "p99"), loss(data, flows)
+    Of calls it is voipcall's own. packet: ms of speech in one; ie, bpl: of the codec (G.711 with concealment); probe: flows whose delays stand for
+    those of flows that report none, as DCCP's."""
+    if all(kind == "call" for kind, _ in data.members(flows)):
+        return mean([data.sinks[i].get("mos", 1.0) for _, i in data.members(flows)])
+    late, lost = delay(data, probe or flows, "p99"), loss(data, flows)
     if lost is None:
         return None
     if late is None or lost >= 100:

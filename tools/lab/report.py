@@ -70,6 +70,8 @@ def section(result):
     if result.control:
         out.append(f'<p>{e(result.control_words())}. {e(x.control.get("why", ""))}</p>')
     out.append(f"<details><summary>all metrics, mean ± half of the interval</summary>{metrics_table(result)}</details>")
+    if result.beside:
+        out.append('<p class="note">Arms named ns-2 are the same points in that simulator; no verdict depends on them.</p>')
     about = "; ".join(f"{k} {v}" for k, v in (result.about or {}).items())
     out.append(f'<p class="note">To run it: <code>make lab EXP={x.id}</code>, or tools/lab/lab run {x.id}. '
                f"{e(about)}</p></section>")

@@ -7,6 +7,7 @@ import os
 
 import engine
 import metrics
+import ns2
 import verdict
 from verdict import DIFFERS, NOT_RUN, REPRODUCED
 
@@ -15,6 +16,7 @@ def check(experiment):
     """All that can be known to be wrong before a run."""
     metrics.check_metrics(experiment)
     verdict.check_claims(experiment)
+    ns2.check(experiment)
     for key in ("seeds", "duration", "warmup"):
         if key in experiment.data and experiment.kind == "computed":
             raise experiment.doc.bad((key,), "not for a computed experiment")
@@ -52,7 +54,8 @@ def load(experiment, seeds=None, exact=False):
         return Result(experiment, rows, {})
     found = measured(experiment, seeds, exact)
     if found:
-        result = Result(experiment, [(run, m) for run, m, _ in found], {run: manifest for run, _, manifest in found})
+        result = Result(experiment, [(run, m) for run, m, _ in found], {run: manifest for run, _, manifest in found},
+                        ns2.load(experiment, seeds))
         result.save(summary_path(experiment))
         return result
     return Result(experiment, [], {})
@@ -63,10 +66,10 @@ def figure(value):
 
 
 class Result:
-    """Rows of (run, metrics), and what the claims make of them."""
+    """Rows of (run, metrics), and what the claims make of them; those of ns-2 are only shown beside."""
 
-    def __init__(self, experiment, rows, manifests):
-        self.experiment, self.rows, self.manifests = experiment, rows, manifests
+    def __init__(self, experiment, rows, manifests, beside=()):
+        self.experiment, self.rows, self.manifests, self.beside = experiment, rows, manifests, beside
         self.claims = verdict.evaluate(experiment, rows)
         self.verdict = verdict.overall(self.claims)
         self.control = verdict.control(experiment, rows)
@@ -114,11 +117,11 @@ class Result:
         names = list(self.experiment.data["metrics"]) if self.experiment.kind == "vm" else \
             list(dict.fromkeys(name for _, m in self.rows for name in m))
         lines = {}
-        for run, values in self.rows:
+        for run, values in [*self.rows, *self.beside]:
             lines.setdefault((run.point, run.arm), []).append(values)
         head = [*(key for key, _ in next(iter(lines))[0]), "arm", *names]
-        body = []
-        for (point, arm), runs in lines.items():
+        body, points = [], list(dict.fromkeys(point for point, _ in lines))
+        for (point, arm), runs in sorted(lines.items(), key=lambda line: points.index(line[0][0])):
             row = [label for _, label in point] + [arm]
             for name in names:
                 values = [r[name] for r in runs if r.get(name) is not None]

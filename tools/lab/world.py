@@ -14,6 +14,7 @@ Losses are ablossy's, where the packets come in at the other end.
 
 import functools
 import os
+import random
 import shlex
 
 import yaml
@@ -27,10 +28,14 @@ PORTS = {"udp": ("--port", 5000), "pareto": ("--port", 5000), "tcp": ("--tcp-por
 TAKES = {"udp": ("size", "pps", "poisson", "ecn"), "pareto": ("size", "pps", "on", "off", "shape", "ecn"),
          "tcp": ("cc", "cwnd_interval"), "aimd": ("size", "ecn"),
          "web": ("cc", "model", "body", "tail", "size_max", "objects", "pause", "gap"),
-         "dccp": ("ccid", "size", "pps", "vary", "options")}
+         "dccp": ("ccid", "size", "pps", "vary", "options"),
+         "call": ("ccid", "codec", "ptime", "playout")}
+WANTS = {"udp": ("size", "pps"), "pareto": ("size", "pps"), "aimd": ("size",), "dccp": ("ccid", "size", "pps")}
 DCCP_PORT = 6000        # and the flow's id
 DCCP_EARLY = 0.5        # s that it ends before the sinks of the other kinds, whose sources fail once they are gone
-DCCP_NEEDS = ("build/bin/dccpload", *(f"build/modules/6.1/{name}.ko" for name in ("dccp", "dccp_ipv4", "dccp_tfrc")))
+DCCP_NEEDS = tuple(f"build/modules/6.1/{name}.ko" for name in ("dccp", "dccp_ipv4", "dccp_tfrc"))
+CALL_PORT = {"dccp": 5004, "udp": 5006}
+CALL_END = 1            # s that a call has to say good-bye
 TIMES = ("on", "off", "gap", "cwnd_interval", "jitter")
 SINK = ("series", "rtp_window", "spread_window")
 TAIL = 2                # s that sources outlast the measurement
@@ -38,6 +43,17 @@ TAIL = 2                # s that sources outlast the measurement
 # Who has the connection tables of one run must not find those of another,
 # nor a memory too small for large buffers.
 SYSCTLS = {"net.ipv4.tcp_no_metrics_save": 1, "net.ipv6.conf.all.disable_ipv6": 1}
+
+
+# What "ip link" takes for a word of its own, also when it is cut short. Only a
+# device called like that is announced: else all runs would have other keys.
+IP_WORDS = ("address", "allmulticast", "arp", "broadcast", "carrier", "dynamic", "group", "index", "link", "mtu",
+            "multicast", "name", "netns", "numrxqueues", "numtxqueues", "promisc", "trailers", "txqueuelen", "type", "up",
+            "down", "dev", "vf", "xdp", "alias", "addrgenmode", "master", "mode", "node", "operstate", "protodown")
+
+
+def device(name, before):
+    return f"{before} {name}" if any(word.startswith(name) for word in IP_WORDS) else name
 
 
 @functools.cache
@@ -176,8 +192,8 @@ class World:
         for key in flow:
             if key in own and key not in TAKES[flow["kind"]]:
                 raise self.doc.bad(("flows", name, key), f"not for kind {flow['kind']}")
-        for key in ("ccid", "size", "pps"):
-            if key in TAKES[flow["kind"]] and key not in flow:
+        for key in WANTS.get(flow["kind"], ()):
+            if key not in flow:
                 raise self.doc.bad(("flows", name), f"the key {key} is missing")
 
     # ---- lines
@@ -187,7 +203,7 @@ class World:
         lines = [f"ip netns add {node}" for node in self.nodes]
         for d, e in zip(self.directions[::2], self.directions[1::2], strict=True):
             mtu = int(d.spec.get("mtu", self.mtu))
-            lines.append(f"ip -n {d.at} link add {d.to} address {d.mac} mtu {mtu} type veth "
+            lines.append(f"ip -n {d.at} link add {device(d.to, 'name')} address {d.mac} mtu {mtu} type veth "
                          f"peer name {e.to} address {e.mac} mtu {mtu} netns {e.at}")
         for node in self.nodes:
             values = SYSCTLS | self.profiles[node].get("sysctl", {}) | self.spec.get("sysctl", {})
@@ -198,7 +214,7 @@ class World:
         for d in self.directions:
             lines += [
                 f"ip -n {d.at} addr add {d.address}/24 dev {d.to}",
-                f"ip -n {d.at} link set {d.to} up",
+                f"ip -n {d.at} link set {device(d.to, 'dev')} up",
                 f"ip netns exec {d.at} ethtool -K {d.to} tso off gso off gro off",
                 f"ip -n {d.at} neigh replace {d.peer_address} lladdr {macs[d.peer_address]} dev {d.to} nud permanent"]
         for node in self.nodes:
@@ -226,7 +242,7 @@ class World:
         names = {"sch_netem", "sch_tbf"}
         names.update("sch_" + d.spec["queue"].split()[0] for d in self.directions if "queue" in d.spec)
         names.update("tcp_" + f["cc"] for f in self.flows.values() if f.get("cc", "reno") != "reno")
-        if self.dccp():
+        if self.speaks_dccp():
             names.update(("dccp_ipv4", "dccp_tfrc"))
         if self.lossy() or self.holed():
             names.update(("sch_ingress", "cls_bpf"))
@@ -247,6 +263,37 @@ class World:
             words += [f"-o {word}" for word in f.get("options", "").split()]
             result[name] = " ".join([*words, show(f["ccid"]), str(f["count"])])
         return result
+
+    def calls(self):
+        """By flow: the commands of its calls, which begin after the warm-up."""
+        result = {}
+        for name, f in self.flows.items():
+            if f["kind"] != "call":
+                continue
+            transport = "dccp" if "ccid" in f else "udp"
+            words = [f"ip netns exec {f['from']} voipcall call {self.address(f['to'])} --port {CALL_PORT[transport]}",
+                     f"--ccid {show(f['ccid'])}" if "ccid" in f else "--udp",
+                     *(option(k, f[k], False) for k in ("codec", "ptime", "playout") if k in f),
+                     f"--dscp {int(f.get('dscp', DSCP[f.get('colour', 'blue')]))} --one-way --timeout 60 --json"]
+            spread = random.Random(f"{self.seed} {name}")
+            result[name] = []
+            for i in range(f["count"]):
+                start = round(self.warmup + spread.uniform(0, seconds(f.get("jitter", 0.02))), 6)
+                result[name].append(f"(sleep {show(start)}; {' '.join(words)} --time {show(round(self.duration - CALL_END - start, 3))} "
+                                    f">/out/call.{name}.{i} || :)")
+        return result
+
+    def _transports(self):
+        """Where calls end, and over what."""
+        return dict.fromkeys((f["to"], "dccp" if "ccid" in f else "udp") for f in self.flows.values() if f["kind"] == "call")
+
+    def speaks_dccp(self):
+        return self.dccp() or any(transport == "dccp" for _, transport in self._transports())
+
+    def listeners(self):
+        """Commands of those who take the calls, by a name."""
+        return {f"{node}.{transport}": f"ip netns exec {node} voipcall listen --port {CALL_PORT[transport]} --json"
+                + " --udp" * (transport == "udp") for node, transport in self._transports()}
 
     def lossy(self):
         """Directions of links that lose packets."""
@@ -302,7 +349,9 @@ class World:
 
     def needs(self):
         """Files of ours beyond what each guest has."""
-        return ((("build/bin/abesample",) if self.abesample else ()) + (DCCP_NEEDS if self.dccp() else ())
+        return ((("build/bin/abesample",) if self.abesample else ())
+                + (("build/bin/dccpload",) if self.dccp() else ()) + (("build/bin/voipcall",) if self.calls() else ())
+                + (DCCP_NEEDS if self.speaks_dccp() else ())
                 + (("build/bin/ablossy",) if self.lossy() or self.holed() else ()))
 
     @property
@@ -343,6 +392,9 @@ class World:
         # connections take their time, and the sinks' runs once they are ready
         lines += self.started({f"dccp.{name}": f"{command} <&7" for name, command in dccp.items()})
         lines += self.losses() + self.started(sinks)
+        for name, command in self.listeners().items():
+            lines += [f'{command} >/dev/null 2>/run/ready.call.{name} & listeners="$listeners $!"',
+                      f"until [ -s /run/ready.call.{name} ]; do sleep 0.02; done"]
         lines.append("echo $EPOCHREALTIME >/out/start; cat /proc/uptime >/out/uptime")
         lines += [self.sampler(d) for d in self.sampled()]
         lines += [f"(sleep {show(self.warmup)}; {self.loss_counts(d, 'warm')}) &" for d in self.lossy()]
@@ -352,12 +404,15 @@ class World:
             lines.append("printf '" + "\\n" * len(dccp) + "' >&7")
         for command in sources.values():
             lines.append(f"{command} & sources=\"$sources $!\"")
-        lines.append("for p in $sinks; do wait $p; done")
+        lines += [f"{call} & calls=\"$calls $!\"" for calls in self.calls().values() for call in calls]
+        lines.append("for p in $sinks; do wait $p; done" if sinks or dccp else f"sleep {show(self.duration)}")
         for d in self.sampled():
             lines.append(f"tc -n {d.at} -s -j qdisc show dev {d.to} >/out/final.{d.at}.{d.to}")
         lines += ["cat /proc/uptime >>/out/uptime", "rm -f /run/sampling"]
         if sources:
             lines += ["kill $sources", "for p in $sources; do wait $p; done"]
+        if self.listeners():        # a good-bye may take its time
+            lines += ["for p in $calls; do wait $p; done", "kill $listeners"]
         lines += [self.loss_counts(d, "end") for d in self.lossy()]
         lines += ["wait", *(f"{d.ablossy('show')} >/out/holes.{d.at}.{d.to}" for d in self.holed())]
         return "\n".join(lines) + "\n"
