@@ -122,6 +122,11 @@ class Store:
                     found.append((manifest["date"], os.stat(path).st_mtime_ns, manifest))
         return [manifest for *_, manifest in sorted(found, key=lambda x: x[:2], reverse=True)]
 
+    def names(self):
+        """Of all runs that have raw data."""
+        found = os.listdir(self.path) if os.path.isdir(self.path) else []
+        return {name.rsplit(".", 2)[0] for name in found if name.endswith(".json")}
+
     def of_script(self, run, script):
         """Manifests of the run as it is now, by whatever files, newest first."""
         return [m for m in self.stored(run) if m["script"] == sha256(script.encode())]

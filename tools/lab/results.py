@@ -36,7 +36,10 @@ def measured(experiment, seeds, exact):
     exact: made with the files of now; else the newest of the same world, flows
     and sampling."""
     store, result = engine.Store(experiment.runs_id), []
+    known = store.names()
     for run in experiment.runs(seeds):
+        if run.name not in known:
+            continue
         world = engine.build(experiment, run)
         script = world.script()
         same = [m for m in store.of_script(run, script)
