@@ -383,7 +383,7 @@ class Runner:
             return
         began = time.monotonic()
         with tempfile.TemporaryDirectory(dir=OUT) as out:
-            command = [f"{bench.path}/tests/vm/run", "--exact", "--kernel", KERNEL,
+            command = [f"{bench.path}/tests/vm/run", "--exact", "--bare", "--kernel", KERNEL,
                        "--seed", str(run.seed), "--timeout", str(600 + 20 * world.duration), "--out", out, "--", "bash", "-c", script]
             with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                   text=True, errors="replace") as vm:
