@@ -334,12 +334,12 @@ static void __attribute__((noreturn, format(printf, 1, 2))) wrong(const char *fo
 }
 
 /* What an option or argument says, which must be in that range. */
-static double number(const char *name, const char *text, double least, double most)
+static double get_number(const char *name, const char *text, double least, double most)
 {
 	char *end;
 	double value = strtod(text, &end);
 
-	if (end == text || *end || !(value >= least && value <= most))
+	if (end == text || *end || isnan(value) || value < least || value > most)
 		wrong("%s %s: want a number from %g to %g", name, text, least, most);
 	return value;
 }
@@ -353,25 +353,25 @@ int main(int argc, char **argv)
 	while ((c = getopt(argc, argv, "s:S:r:t:w:W:p:o:P:n:d:j:Vagh")) != -1) {
 		switch (c) {
 		case 's':
-			cfg.size = (int)number("-s", optarg, 0, 65535);
+			cfg.size = (int)get_number("-s", optarg, 0, 65535);
 			break;
 		case 'S':
-			cfg.small = (int)number("-S", optarg, 0, 65535);
+			cfg.small = (int)get_number("-S", optarg, 0, 65535);
 			break;
 		case 'r':
-			cfg.rate = number("-r", optarg, 0.001, 1e6);
+			cfg.rate = get_number("-r", optarg, 0.001, 1e6);
 			break;
 		case 't':
-			cfg.seconds = number("-t", optarg, 0, 1e6);
+			cfg.seconds = get_number("-t", optarg, 0, 1e6);
 			break;
 		case 'w':
-			cfg.warm = number("-w", optarg, 0, 1e6);
+			cfg.warm = get_number("-w", optarg, 0, 1e6);
 			break;
 		case 'W':
-			cfg.grid = number("-W", optarg, 0, 1e6);
+			cfg.grid = get_number("-W", optarg, 0, 1e6);
 			break;
 		case 'P':
-			cfg.port = (int)number("-P", optarg, 1, 65535);
+			cfg.port = (int)get_number("-P", optarg, 1, 65535);
 			break;
 		case 'n':
 			if (sscanf(optarg, "%31[^,],%31[^,],%15s", cfg.from, cfg.to,
@@ -379,7 +379,7 @@ int main(int argc, char **argv)
 				wrong("-n %s: want FROM,TO,ADDRESS", optarg);
 			break;
 		case 'd':
-			cfg.dscp = (int)number("-d", optarg, 0, 63);
+			cfg.dscp = (int)get_number("-d", optarg, 0, 63);
 			break;
 		case 'j':
 			cfg.json = optarg;
@@ -413,8 +413,8 @@ int main(int argc, char **argv)
 	}
 	if (argc - optind != 2)
 		wrong("want a CCID and a number of flows");
-	cfg.ccid = (int)number("CCID", argv[optind], 0, 255);
-	cfg.flows = (int)number("FLOWS", argv[optind + 1], 1, MAX_FLOWS);
+	cfg.ccid = (int)get_number("CCID", argv[optind], 0, 255);
+	cfg.flows = (int)get_number("FLOWS", argv[optind + 1], 1, MAX_FLOWS);
 	setrlimit(RLIMIT_NOFILE, &files);
 	open_flows();
 	if (cfg.gate) {

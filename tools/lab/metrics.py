@@ -176,14 +176,13 @@ def jitter(data, flows):
                  if kind not in STREAMS and i in data.sinks])
 
 
-def mos(data, flows, ie=0, bpl=25.1, packet=20, probe=None):
+def mos(data, flows, ie=0, bpl=25.1, packet=20):
     """Quality by the E-model (a model; nobody has listened): playout at the 99 % delay, so that 1 % comes late.
 
-    Of calls it is voipcall's own. packet: ms of speech in one; ie, bpl: of the codec (G.711 with concealment); probe: flows whose delays stand for
-    those of flows that report none, as DCCP's."""
+    Of calls it is voipcall's own. packet: ms of speech in one; ie, bpl: of the codec (G.711 with concealment)."""
     if all(kind == "call" for kind, _ in data.members(flows)):
         return mean([data.sinks[i].get("mos", 1.0) for _, i in data.members(flows)])
-    late, lost = delay(data, probe or flows, "p99"), loss(data, flows)
+    late, lost = delay(data, flows, "p99"), loss(data, flows)
     if lost is None:
         return None
     if late is None or lost >= 100:
