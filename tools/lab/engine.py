@@ -98,6 +98,16 @@ class Bench:
                 "qemu": output("qemu-system-x86_64", "--version").splitlines()[0], "files": self.files}
 
 
+def metrics_hash(experiment):
+    return sha256(json.dumps(experiment.data["metrics"], sort_keys=True).encode())[:16]
+
+
+def kept_metrics(experiment, manifest):
+    """Metrics that came with the manifest, if they are those of the file now."""
+    kept = manifest.get("metrics", {}).get(experiment.id, {})
+    return kept["values"] if kept.get("of") == metrics_hash(experiment) else None
+
+
 class Store:
     """Raw data of one experiment."""
 
@@ -132,7 +142,12 @@ class Store:
         return [m for m in self.stored(run) if m["script"] == sha256(script.encode())]
 
     def has(self, run, key):
-        return os.path.exists(self.file(run, key, ".json"))
+        """The run's raw data are there."""
+        return os.path.exists(self.file(run, key, ".json")) and os.path.exists(self.file(run, key, ".jsonl.xz"))
+
+    def usable(self, experiment, run, manifest):
+        """There are raw data, or metrics as the file now has them."""
+        return self.has(run, manifest["key"]) or kept_metrics(experiment, manifest) is not None
 
     def read(self, run, key):
         with lzma.open(self.file(run, key, ".jsonl.xz"), "rt", encoding="utf-8") as f:
@@ -146,24 +161,33 @@ class Store:
 
     def _put(self, name, data):
         """All of a file or nothing."""
-        os.makedirs(self.path, exist_ok=True)
         path = os.path.join(self.path, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path + ".tmp", "wb") as f:
             f.write(data)
         os.replace(path + ".tmp", path)
 
-    def pack(self, kept):
-        """Raw data and manifests of (run, key) in one archive, in which git keeps them; its path."""
+    def pack(self, kept, more=()):
+        """(run, manifest) in one archive, in which git keeps them; its path. more: names of other files here.
+
+        Raw data are those of seed 1: of the other seeds, the metrics in their manifests have to do."""
         os.makedirs(PACKED, exist_ok=True)
-        names = sorted(os.path.basename(self.file(run, key, "")) for run, key in kept)
+        files = {}
+        for run, manifest in kept:
+            name = os.path.basename(self.file(run, manifest["key"], ""))
+            files[name + ".json"] = json.dumps(manifest, indent=1, sort_keys=True).encode()
+            if run.seed == 1:
+                with lzma.open(os.path.join(self.path, name + ".jsonl.xz")) as f:
+                    files[name + ".jsonl"] = f.read()
+        for name in more:
+            with open(os.path.join(self.path, name), "rb") as f:
+                files[name] = f.read()
         with tarfile.open(self.packed + ".tmp", "w:xz", preset=9) as tar:
-            for suffix, opener in ((".jsonl", lzma.open), (".json", open)):
-                for name in names:
-                    with opener(os.path.join(self.path, name + suffix + (".xz" if opener is lzma.open else "")), "rb") as f:
-                        data = f.read()
-                    member = tarfile.TarInfo(name + suffix)
-                    member.size = len(data)
-                    tar.addfile(member, io.BytesIO(data))
+            # like beside like
+            for name in sorted(files, key=lambda n: (n.rsplit(".", 1)[1], n)):
+                member = tarfile.TarInfo(name)
+                member.size = len(files[name])
+                tar.addfile(member, io.BytesIO(files[name]))
         os.replace(self.packed + ".tmp", self.packed)
         return self.packed
 
@@ -411,7 +435,8 @@ class Runner:
             script = world.script()
             bench = Bench(world.needs())
             key = key_of(bench, script, run)
-            if not self.store.has(run, key) and not (any_build and self.store.of_script(run, script)):
+            if not any(any_build or m["key"] == key for m in self.store.of_script(run, script)
+                       if self.store.usable(self.experiment, run, m)):
                 todo.append((run, world, script, bench, key))
                 reason = why_again(self.store.stored(run), bench, script)
                 reasons[reason] = reasons.get(reason, 0) + 1

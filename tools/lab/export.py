@@ -15,7 +15,7 @@ def export(result):
     out = os.path.join(engine.OUT, result.experiment.id, "export")
     os.makedirs(out, exist_ok=True)
     yield metrics_csv(result, os.path.join(out, "metrics.csv"))
-    for run in result.manifests:
+    for run in filter(result.has, result.manifests):
         series = time_series(RunData(result.read(run)))
         if series:
             yield samples_csv(series, os.path.join(out, f"{run.name}.csv"))

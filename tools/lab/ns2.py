@@ -145,6 +145,11 @@ def run_all(experiment, seeds, at_a_time):
             raise
 
 
+def files(experiment):
+    """Paths of all that is kept of an experiment now."""
+    return [job.path for job in jobs(experiment) if job.stored()]
+
+
 def load(experiment, seeds=None):
     """(run, metrics) of what there is."""
     if "ns2" not in experiment.data:

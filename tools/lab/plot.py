@@ -22,8 +22,8 @@ COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6
 class Data:
     """What panels are drawn from: metrics of all runs, and raw data when asked for."""
 
-    def __init__(self, experiment, rows, read):
-        self.experiment, self.rows, self.read = experiment, rows, read
+    def __init__(self, experiment, rows, result):
+        self.experiment, self.rows, self.result = experiment, rows, result
         self.colours = {arm: COLOURS[i % len(COLOURS)] for i, arm in enumerate(experiment.arms)}
 
     def chosen(self, panel, index):
@@ -35,6 +35,13 @@ class Data:
             if "where" not in panel or self.experiment.quick \
                     or self.experiment.holds(panel["where"], ("plot", index, "where"), run):
                 yield run, metrics
+
+
+    def raw(self, panel, index):
+        """(run, its raw data) of those of them that have any."""
+        for run, _ in self.chosen(panel, index):
+            if self.result.has(run):
+                yield run, RunData(self.result.read(run))
 
 
 def by(pairs):
@@ -82,10 +89,10 @@ def bar(axis, data, panel, index):
 
 
 def over_time(axis, data, panel, index):
-    for run, _ in data.chosen(panel, index):
+    for run, raw in data.raw(panel, index):
         if run.seed != 1:
             continue
-        samples = RunData(data.read(run)).link(panel.get("link"))[:-1]
+        samples = raw.link(panel.get("link"))[:-1]
         points = [(s["time"], pick(s["qdisc"], panel["path"])) for s in samples]
         points = [p for p in points if p[1] is not None]
         several = len({r.point for r, _ in data.rows}) > 1
@@ -97,10 +104,9 @@ def over_time(axis, data, panel, index):
 def cdf(axis, data, panel, index):
     for arm, colour in data.colours.items():
         counts = {}
-        for run, _ in data.chosen(panel, index):
+        for run, raw in data.raw(panel, index):
             if run.arm != arm:
                 continue
-            raw = RunData(data.read(run))
             for _, i in raw.members(panel["flows"]):
                 for edge, n in raw.sinks.get(i, {}).get("delay_histogram", []):
                     counts[edge] = counts.get(edge, 0) + n
@@ -114,8 +120,8 @@ def cdf(axis, data, panel, index):
 
 def gaps(axis, data, panel, index):
     for arm, colour in data.colours.items():
-        found = sorted(gap for run, _ in data.chosen(panel, index) if run.arm == arm
-                       for gap in gaps_of(RunData(data.read(run)), panel.get("link")))
+        found = sorted(gap for run, raw in data.raw(panel, index) if run.arm == arm
+                       for gap in gaps_of(raw, panel.get("link")))
         if found:
             axis.step(found, np.arange(1, len(found) + 1) / len(found), where="post", color=colour, label=arm, lw=1.5)
     axis.set_xlabel("packets from one loss to the next")
@@ -125,12 +131,12 @@ def gaps(axis, data, panel, index):
 PANELS = {"line": line, "bar": bar, "time": over_time, "cdf": cdf, "gaps": gaps}
 
 
-def draw(experiment, rows, read, path):
+def draw(experiment, rows, result, path):
     """Draw all panels into one PNG; its base64, None if the file asks for none."""
     panels = experiment.data.get("plot", [])
     if not panels or not rows:
         return None
-    data = Data(experiment, rows, read)
+    data = Data(experiment, rows, result)
     width = 2 if len(panels) > 1 else 1
     figure, axes = new_figure(-(-len(panels) // width), width, 4.2 * -(-len(panels) // width))
     for i, (axis, panel) in enumerate(zip(axes.flat, panels, strict=False)):

@@ -42,11 +42,28 @@ def measured(experiment, seeds, exact):
             continue
         world = engine.build(experiment, run)
         script = world.script()
-        same = [m for m in store.of_script(run, script)
-                if not exact or m["key"] == engine.key_of(engine.Bench(world.needs()), script, run)]
+        same = [m for m in store.of_script(run, script) if store.usable(experiment, run, m)
+                and (not exact or m["key"] == engine.key_of(engine.Bench(world.needs()), script, run))]
         if same:
-            result.append((run, metrics.evaluate(experiment, run, store.read(run, same[0]["key"])), same[0]))
+            found = metrics.evaluate(experiment, run, store.read(run, same[0]["key"])) if store.has(run, same[0]["key"]) \
+                else engine.kept_metrics(experiment, same[0])
+            result.append((run, found, same[0]))
     return result
+
+
+def pack(found):
+    """Keep what these experiments, which have the same runs, got from them; the archive's path, and how many runs."""
+    runs = {}
+    for e in found:
+        for run, values, manifest in measured(e, None, False):
+            kept = runs.setdefault(run, {k: v for k, v in manifest.items() if k != "metrics"})
+            if kept["key"] == manifest["key"]:
+                kept.setdefault("metrics", {})[e.id] = {"of": engine.metrics_hash(e), "values": values}
+    store = engine.Store(found[0].runs_id)
+    if not all(store.has(run, m["key"]) for run, m in runs.items() if run.seed == 1):
+        raise engine.Failed(f"{found[0].runs_id}: no raw data of seed 1: \"lab run {found[0].runs_id} --seeds 1\" first")
+    more = [os.path.relpath(path, store.path) for path in (ns2.files(found[0]) if "ns2" in found[0].data else ())]
+    return store.pack(list(runs.items()), more), len(runs)
 
 
 def load(experiment, seeds=None, exact=False):
@@ -101,6 +118,10 @@ class Result:
         if self.seeds < wanted and self.verdict != NOT_RUN:
             text += f", {self.seeds} of {wanted} seeds"
         return text
+
+    def has(self, run):
+        """Its raw data are there, not just its metrics."""
+        return engine.Store(self.experiment.runs_id).has(run, self.manifests[run]["key"])
 
     def read(self, run):
         return engine.Store(self.experiment.runs_id).read(run, self.manifests[run]["key"])
@@ -170,7 +191,7 @@ class Result:
         import plot
         path = os.path.join(engine.OUT, self.experiment.id, "quick.png" if self.experiment.quick else "plot.png")
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        self.image = plot.draw(self.experiment, self.rows, self.read, path)
+        self.image = plot.draw(self.experiment, self.rows, self, path)
         return path if self.image else None
 
 
