@@ -216,6 +216,16 @@ def test_tcp():
         near(received[f["flow"]], f["acked"], 0.5, "bytes received against acknowledged")
 
 
+def test_tcp_sink_ends():
+    """tcp: a sink that ends earlier is no failure"""
+    port = str(free_port(socket.SOCK_STREAM))
+    sink = Sink("--tcp-port", port, "--duration", "0.5")
+    sent = send("tcp", "--to", f"127.0.0.1:{port}", "--flows", "2", "--duration", "1.5")
+    sink.report()
+    for f in sent["tcp"]:
+        assert f["acked"] > 1 << 20, f"flow {f['flow']} got {f['acked']} bytes through"
+
+
 def aimd_rate(every, marks):
     def fate(n):
         hit = n and n % every == 0

@@ -79,7 +79,8 @@ static void bulk_fill(const struct send_opts *o, struct bulk *b, int pages)
 		if (n > 0)
 			b->bytes += n;
 	} while (n > 0 || (n < 0 && errno == EINTR));
-	if (errno != EAGAIN)
+	/* a sink that has ended wants no more: no event will come from this socket again */
+	if (errno != EAGAIN && errno != ECONNRESET && errno != EPIPE)
 		die_errno("connection to %s", o->to_text);
 }
 
