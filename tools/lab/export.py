@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Metrics and samples as CSV, and time series of each run in Flent's format."""
+"""Metrics, ns-2's too, and samples as CSV, and time series of each run in Flent's format."""
 
 import csv
 import gzip
@@ -28,7 +28,7 @@ def metrics_csv(result, path):
     with open(path, "w", encoding="utf-8", newline="") as f:
         writer = csv.writer(f)
         writer.writerow([*labels, "arm", "seed", *names])
-        for run, metrics in result.rows:
+        for run, metrics in [*result.rows, *result.beside]:
             writer.writerow([*(v for _, v in run.point), run.arm, run.seed, *(metrics[n] for n in names)])
     return path
 

@@ -8,6 +8,8 @@ Each entry of the file's `plot` is one panel:
     time    a value of tc's samples over time, seed 1
     cdf     one-way delays of flows, all seeds
     gaps    packets from one loss (`holes`) to the next, all seeds
+
+In the first two ns-2's arms are there too, in grey, whatever the panel's arms.
 """
 
 import numpy as np
@@ -16,7 +18,8 @@ from matplotlib.ticker import LogFormatter
 from metrics import RunData, gaps_of, pick
 from verdict import interval
 
-COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6a6a6a", "#000000"]
+COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c564b", "#000000"]
+GREYS = ["#555555", "#aaaaaa"]      # of ns-2's arms
 
 
 class Data:
@@ -25,17 +28,26 @@ class Data:
     def __init__(self, experiment, rows, result):
         self.experiment, self.rows, self.result = experiment, rows, result
         self.colours = {arm: COLOURS[i % len(COLOURS)] for i, arm in enumerate(experiment.arms)}
+        self.greys = {arm: GREYS[i % len(GREYS)] for i, arm in enumerate(dict.fromkeys(run.arm for run, _ in result.beside))}
 
-    def chosen(self, panel, index):
-        """(run, metrics) of the panel's arms and points."""
-        for run, metrics in self.rows:
-            if run.arm not in panel.get("arms", self.experiment.arms):
+    def chosen(self, panel, index, beside=False):
+        """(run, metrics) of the panel's arms and points; with ns-2's beside, if wanted."""
+        arms = panel.get("arms", self.experiment.arms)
+        for run, metrics in [*self.rows, *self.result.beside] if beside else self.rows:
+            if run.arm not in arms and run.arm not in self.greys:
                 continue
             # the short form may leave out just these points
             if "where" not in panel or self.experiment.quick \
                     or self.experiment.holds(panel["where"], ("plot", index, "where"), run):
                 yield run, metrics
 
+    def arms(self, panel, index, *names):
+        """(arm, its colour, its runs' metrics) of those that have any of these metrics."""
+        chosen = list(self.chosen(panel, index, beside=True))
+        for arm, colour in {**self.colours, **self.greys}.items():
+            runs = [(run, m) for run, m in chosen if run.arm == arm and any(m.get(name) is not None for name in names)]
+            if runs:
+                yield arm, colour, runs
 
     def raw(self, panel, index):
         """(run, its raw data) of those of them that have any."""
@@ -56,18 +68,15 @@ def by(pairs):
 def line(axis, data, panel, index):
     """x is a variable of the sweep; where it is not a number, its labels."""
     metric, x = panel["y"], panel["x"]
-    for arm, colour in data.colours.items():
-        cells = by((dict(run.point).get(x) or str(data.experiment.vars(run)[x]), metrics.get(metric))
-                   for run, metrics in data.chosen(panel, index) if run.arm == arm)
-        if not cells:
-            continue
+    for arm, colour, runs in data.arms(panel, index, metric):
+        cells = by((dict(run.point).get(x) or str(data.experiment.vars(run)[x]), metrics.get(metric)) for run, metrics in runs)
         try:
             places = [float(label) for label in cells]
         except ValueError:
             places = list(cells)
         means, halves = np.array([interval(v) for v in cells.values()]).T
         axis.errorbar(places, means, yerr=np.nan_to_num(halves), color=colour, label=arm, marker="o", ms=4,
-                      capsize=3, lw=1.5)
+                      capsize=3, lw=1.5, ls="--" if arm in data.greys else "-")
         if len(cells) > 4 and isinstance(places[0], str):
             axis.tick_params(axis="x", rotation=30)
     axis.set_xlabel(panel.get("xlabel", x))
@@ -75,16 +84,16 @@ def line(axis, data, panel, index):
 
 def bar(axis, data, panel, index):
     names = panel["y"] if isinstance(panel["y"], list) else [panel["y"]]
-    arms = [a for a in data.colours if a in panel.get("arms", data.colours)]
-    for i, arm in enumerate(arms):
+    arms = list(data.arms(panel, index, *names))
+    for i, (arm, colour, runs) in enumerate(arms):
         heights, halves = [], []
         for name in names:
-            values = [m[name] for run, m in data.chosen(panel, index) if run.arm == arm and m.get(name) is not None]
+            values = [m[name] for _, m in runs if m.get(name) is not None]
             mean, half = interval(values) if values else (0, 0)
             heights.append(mean)
             halves.append(np.nan_to_num(half))
         places = np.arange(len(names)) + (i - (len(arms) - 1) / 2) * 0.8 / len(arms)
-        axis.bar(places, heights, 0.8 / len(arms), yerr=halves, color=data.colours[arm], label=arm, capsize=3)
+        axis.bar(places, heights, 0.8 / len(arms), yerr=halves, color=colour, label=arm, capsize=3)
     axis.set_xticks(range(len(names)), panel.get("labels", names))
 
 
