@@ -14,7 +14,6 @@ In the first two ns-2's arms are there too, in grey, whatever the panel's arms.
 
 import numpy as np
 from common import new_figure, save
-from matplotlib.ticker import LogFormatter
 from metrics import RunData, gaps_of, pick
 from verdict import interval
 
@@ -94,7 +93,7 @@ def bar(axis, data, panel, index):
             halves.append(np.nan_to_num(half))
         places = np.arange(len(names)) + (i - (len(arms) - 1) / 2) * 0.8 / len(arms)
         axis.bar(places, heights, 0.8 / len(arms), yerr=halves, color=colour, label=arm, capsize=3)
-    axis.set_xticks(range(len(names)), panel.get("labels", names))
+    axis.set_xticks(range(len(names)), panel.get("labels", names), fontsize="small" if len(names) > 5 else None)
 
 
 def over_time(axis, data, panel, index):
@@ -157,11 +156,16 @@ def draw(experiment, rows, result, path):
             if panel.get(word):
                 set_scale("log")
                 which.set_major_formatter("{x:g}")
-                which.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
+                which.set_minor_formatter(minor)
     for axis in axes.flat[len(panels):]:
         axis.axis("off")
     legend(figure, axes)
     return save(figure, path)
+
+
+def minor(value, _):
+    """Between powers of ten, 2 and 5 of them get a label."""
+    return f"{value:g}" if f"{value:e}"[0] in "25" else ""
 
 
 def legend(figure, axes):
