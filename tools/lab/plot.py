@@ -97,13 +97,12 @@ def bar(axis, data, panel, index):
 
 
 def over_time(axis, data, panel, index):
-    for run, raw in data.raw(panel, index):
-        if run.seed != 1:
-            continue
+    first = [(run, raw) for run, raw in data.raw(panel, index) if run.seed == 1]
+    several = len({run.point for run, _ in first}) > 1
+    for run, raw in first:
         samples = raw.link(panel.get("link"))[:-1]
         points = [(s["time"], pick(s["qdisc"], panel["path"])) for s in samples]
         points = [p for p in points if p[1] is not None]
-        several = len({r.point for r, _ in data.rows}) > 1
         label = " ".join([run.arm, *(v for _, v in run.point)]) if several else run.arm
         axis.plot(*zip(*points, strict=True), color=None if several else data.colours[run.arm], lw=1, label=label)
     axis.set_xlabel("time, s")
@@ -176,4 +175,6 @@ def legend(figure, axes):
             entries.setdefault(label, handle)
     if entries:
         figure.suptitle(" ", fontsize=20)        # room for it
-        figure.legend(entries.values(), entries.keys(), loc="upper center", ncol=min(len(entries), 8), frameon=False)
+        longest = max(map(len, entries))
+        figure.legend(entries.values(), entries.keys(), loc="upper center", frameon=False,
+                      ncol=max(1, min(len(entries), int(figure.get_figwidth() / (0.1 * longest + 0.7)))))
