@@ -46,8 +46,9 @@ def mixed(load):
 
 
 def tcp(load):
-    load.tcp(flows=3, dscp=46)
-    load.tcp(flows=3, id=3)
+    # with three green ones it happened that no connection came about in time
+    load.tcp(flows=12, dscp=46)
+    load.tcp(flows=3, id=12)
 
 
 # with how long each runs, in seconds
@@ -104,7 +105,7 @@ def bound(tap, net, unit, spacing, start):
         after = books.look()
         green = sojourns(trace)
         late = after["green"]["late_drops"] - before["green"]["late_drops"]
-        tap.note(f"{text}: {len(green)} green, longest {max(green) * 1e3:.2f} of {most * 1e3:.2f} ms, {late} late")
+        tap.note(f"{text}: {len(green)} green, longest {max(green, default=0) * 1e3:.2f} of {most * 1e3:.2f} ms, {late} late")
         tap.ok(len(green) == after["green"]["sent"] - before["green"]["sent"] and green,
                f"{text}: every green packet was seen", len(green))
         over = [f"{s * 1e3:.3f} ms" for s in green if s > most]
@@ -113,7 +114,7 @@ def bound(tap, net, unit, spacing, start):
             tap.ok(late > 50, f"{text}: the bound was at work", late)
             # packets are 667 bytes on average, not LARGEST
             near = 0.7 * limit * BYTE * (0.45 if unit == "packets" else 1)
-            tap.ok(max(green) > near, f"{text}: the bound was come near", max(green))
+            tap.ok(max(green, default=0) > near, f"{text}: the bound was come near", max(green, default=0))
         drained(tap, net, text)
     tap.ok(after["green"]["delay_max"] <= most * 1e6, f"{unit}, {spacing}: delay_max", after["green"])
     tap.ok(not books.wrong and books.polls > 10, f"{unit}, {spacing}: {books.polls} balances", books.wrong)
