@@ -18,6 +18,7 @@
 
 #include <linux/hrtimer.h>
 #include <linux/interrupt.h>
+#include <linux/log2.h>
 #include <linux/module.h>
 #include <linux/rcupdate.h>
 #include <linux/refcount.h>
@@ -305,14 +306,34 @@ static u32 path_segment(const struct sock *sk)
 	return mtu >= 40 + S_MIN ? mtu - 40 : U32_MAX;
 }
 
+/*
+ * An acknowledgment of a packet that is farther back than the Sequence Window
+ * is invalid, and the feedback on it is lost. RFC 4340, 7.5.2 wants five round
+ * trips in the window. It begins with 100 packets (a sysctl) and only grows. A
+ * Change has to go again until it is confirmed (6.6.3), and DCCP puts it into
+ * packets that acknowledge only, of which a one-way sender has none by itself.
+ */
+static void grow_window(struct sock *sk, const struct tfrc_tx *tx)
+{
+	u64 want = roundup_pow_of_two(5 * tfrc_tx_flight(tx));
+	u64 asked = dccp_feat_nn_get(sk, DCCPF_SEQUENCE_WINDOW);
+
+	if (want > asked)
+		dccp_feat_signal_nn_change(sk, DCCPF_SEQUENCE_WINDOW, want);
+	else if (asked > dccp_sk(sk)->dccps_l_seq_win)
+		inet_csk_schedule_ack(sk);
+}
+
 static int tfrc_hc_tx_send(struct sock *sk, struct sk_buff *skb)
 {
 	struct tfrc_hc_tx *hc = hc_tx(sk);
 	u64 now = ktime_get_ns();
 
 	hc->tx.s_max = path_segment(sk);
-	if (!hc->tx.started)
+	if (!hc->tx.started) {
 		tfrc_tx_start(&hc->tx, skb->len, dccp_sk(sk)->dccps_syn_rtt, now);
+		grow_window(sk, &hc->tx);
+	}
 	hc->t_due = tfrc_tx_due(&hc->tx, now);
 	if (hc->t_due > now) {
 		/* When the socket is closed, DCCP waits itself. */
@@ -525,6 +546,7 @@ static void tfrc_hc_tx_packet_recv(struct sock *sk, struct sk_buff *skb)
 	tfrc_tx_feedback(&hc->tx, &fb, now);
 	trace_tfrc_feedback(sk, hc->method->ccid, &hc->tx, fb.x_recv, fb.rtt,
 			    false);
+	grow_window(sk, &hc->tx);
 
 	/* The rate has changed, and with it when the next packet may go. */
 	if (hc->waiting)

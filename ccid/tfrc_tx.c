@@ -121,6 +121,22 @@ u32 tfrc_tx_rto(const struct tfrc_tx *tx)
 	return max(4 * tx->rtt, 2 * gap);
 }
 
+/**
+ * tfrc_tx_flight() - packets that may be sent in a round trip
+ * @tx: sender
+ *
+ * Return: 1 to TFRC_FLIGHT_MAX.
+ */
+u32 tfrc_tx_flight(const struct tfrc_tx *tx)
+{
+	u64 gap = tfrc_spacing(tfrc_mean(tx->s_mean), tx->x);
+	u64 n;
+
+	gap = max(max(gap, 1000ULL * tx->par.min_interval), 1ULL);
+	n = div64_u64(1000ULL * tx_rtt(tx), gap);
+	return clamp_t(u64, n, 1, TFRC_FLIGHT_MAX);
+}
+
 static void set_nofeedback(struct tfrc_tx *tx, u64 now)
 {
 	tx->t_nofeedback = now + 1000ULL * tfrc_tx_rto(tx);

@@ -10,6 +10,9 @@
 #define TFRC_X_RECV_SET		3	/* RFC 5348, 8.2.2 */
 #define TFRC_SENT		128	/* power of two */
 
+/* Packets of a round trip, at most. */
+#define TFRC_FLIGHT_MAX		0x100000U
+
 /* What an empty datagram costs, bytes: its headers (RFC 5622, 5). */
 #define TFRC_EMPTY		36
 
@@ -143,6 +146,7 @@ void tfrc_tx_expired(struct tfrc_tx *tx, u64 now);
 u64 tfrc_tx_x_recv(const struct tfrc_tx *tx);
 u32 tfrc_tx_segment(const struct tfrc_tx *tx);
 u32 tfrc_tx_rto(const struct tfrc_tx *tx);
+u32 tfrc_tx_flight(const struct tfrc_tx *tx);
 u32 tfrc_tx_packet(const struct tfrc_tx *tx, u32 us);
 
 #endif

@@ -56,6 +56,16 @@ def test_pacing(t):
         t.ok(min(spans) > 0.0299, f"{text}: never more than 3 packets in 30 ms", min(spans))
 
 
+def test_flight(t):
+    """More packets in flight than DCCP's first Sequence Window has room for, 100: no feedback may get lost by that."""
+    # CCID 4 has at most 100 packets a second; 40 bytes are over a hundred in the first round trip.
+    for ccid, size, rate in ((4, 100, 100), (249, 100, 1500), (249, 40, 2000)):
+        report, arrivals = load(f"-s {size} -r {rate} -t 20 {ccid} 1")
+        times = [x for x in arrivals[0] if x > arrivals[0][0] + 3]
+        got = (len(times) - 1) / (times[-1] - times[0])
+        t.ok(abs(got / rate - 1) < 0.02, f"CCID {ccid}, {size} bytes: {rate} a second are sent, {rate * RTT:.0f} in flight", (got, report))
+
+
 def test_pause(t):
     """A pause of 30 s without loss: no collapse, and no burst.
 
@@ -293,6 +303,7 @@ def main():
     net = Net(delay=120)
     net.fresh("netem limit 10000")
     test_pacing(t)
+    test_flight(t)
     test_pause(t)
     test_sudden_loss(t, net)
     test_ecn(t, net)

@@ -709,6 +709,37 @@ static void test_interval(void)
 	   "Min Interval: late timers cost no rate");
 }
 
+/* R over the time between packets, which Min Interval may lengthen. */
+static void test_flight(void)
+{
+	u64 n = unit_samples(100000), bad = 0, slow = 0, many = 0;
+	struct tfrc_params par = {};
+
+	for (; n; n--) {
+		u32 size = unit_log_upto(&seed, 65535) + 1;
+		u32 rtt = TFRC_RTT_MIN + unit_log_upto(&seed, 15000000), got;
+		struct tfrc_tx tx;
+		double gap, least, most;
+
+		par.min_interval = n % 2 ? unit_log_upto(&seed, 1000000) : 0;
+		begin(&tx, &par, size, rtt);
+		tx.x = unit_log_upto(&seed, TFRC_RATE_MAX - 1) + 1;
+		gap = fmin(size / rate(tx.x), TFRC_T_MBI);
+		slow += gap < par.min_interval / 1e6;
+		gap = fmax(gap, par.min_interval / 1e6) * 1e9;
+
+		/* The module's gap is whole ns, rounded down; 1 at least. */
+		least = 1e3 * rtt / fmax(gap * (1 + 1e-12), 1);
+		most = 1e3 * rtt / fmax(floor(gap * (1 - 1e-12)), 1);
+		many += least >= TFRC_FLIGHT_MAX;
+		got = tfrc_tx_flight(&tx);
+		bad += got > fmin(fmax(most, 1), TFRC_FLIGHT_MAX) ||
+		       got < fmin(fmax(least - 1, 1), TFRC_FLIGHT_MAX);
+	}
+	note("in flight: %llu with Min Interval, %llu with the most", slow, many);
+	ok(!bad && slow && many, "in flight: R over the time between packets");
+}
+
 static void test_pacing(void)
 {
 	static u64 sent[20000];
@@ -1056,6 +1087,7 @@ int main(void)
 	test_oscillation();
 	test_header();
 	test_interval();
+	test_flight();
 	test_pacing();
 	test_counter();
 	test_sent_time();
