@@ -42,6 +42,10 @@ BENCH = ["tests/vm/run", "tests/vm/mkinitramfs", "tests/vm/init", "build/tc/q_ab
          "build/bin/abeload", f"build/modules/{KERNEL}/sch_abe.ko"]
 
 
+# From which these and what flows need are made.
+SOURCES = ("kernel", "ccid", "tc", "tests/traffic", "tests/vm", "tools/lab/bpf", "tools/voipcall")
+
+
 class Failed(Exception):
     """A run, or what it needs, is not there or went wrong."""
 
@@ -92,7 +96,7 @@ class Bench:
         """What made the files: for readers, not for the key."""
         with open(os.path.join(TOP, f"build/kernels/{KERNEL}/release"), encoding="ascii") as f:
             release = f.read().strip()
-        dirty = output("git", "status", "--porcelain", "kernel", "tc", "tests/traffic")
+        dirty = output("git", "status", "--porcelain", *SOURCES)
         return {"kernel": release, "commit": output("git", "rev-parse", "HEAD") + ("+" if dirty else ""),
                 "compiler": output("gcc", "--version").splitlines()[0], "tc": output("tc", "-V"),
                 "qemu": output("qemu-system-x86_64", "--version").splitlines()[0], "files": self.files}
@@ -407,7 +411,7 @@ class Runner:
             return
         began = time.monotonic()
         with tempfile.TemporaryDirectory(dir=OUT) as out:
-            command = [f"{bench.path}/tests/vm/run", "--exact", "--bare", "--kernel", KERNEL,
+            command = [f"{bench.path}/tests/vm/run", "--exact", "--bare", f"--saved={OUT}/.saved", "--kernel", KERNEL,
                        "--seed", str(run.seed), "--timeout", str(600 + 20 * world.duration), "--out", out, "--", "bash", "-c", script]
             with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                   text=True, errors="replace") as vm:
