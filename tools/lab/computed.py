@@ -142,27 +142,28 @@ def rfc4828(v):
     return {k: float(x) for k, x in worst.items()}
 
 
-INTERVALS = [f"{HERE}/tfrc_intervals.c", *(f"{TOP}/ccid/tfrc_{part}.c" for part in ("loss", "rx", "standard", "virtual"))]
+RECEIVER = [f"{TOP}/ccid/tfrc_{part}.c" for part in ("loss", "rx", "standard", "virtual")]
 
 
 @functools.cache
-def intervals_program():
-    """tfrc_intervals, compiled; goes away with us."""
+def program(source):
+    """A program of ours with the module's receiver, compiled; goes away with us."""
     tmp = tempfile.TemporaryDirectory()
     subprocess.run(["gcc", "-std=gnu11", "-O2", f"-I{TOP}/tests/unit/shim", f"-I{TOP}/ccid", "-o", f"{tmp.name}/run",
-                    *INTERVALS], check=True)
+                    source, *RECEIVER], check=True)
     return tmp
 
 
-def measured_intervals(text):
-    """What tfrc_intervals says of these lines. It takes seconds, so it is kept, for the same sources."""
+def said_by(name, text):
+    """The numbers that a program says of these lines. It takes seconds, so they are kept, for the same sources."""
+    source = f"{HERE}/{name}.c"
     key = hashlib.sha256(text.encode())
-    for source in (*INTERVALS, *sorted(glob.glob(f"{TOP}/ccid/tfrc_*.h"))):
-        with open(source, "rb") as f:
+    for path in (source, f"{HERE}/uniform.h", *RECEIVER, *sorted(glob.glob(f"{TOP}/ccid/tfrc_*.h"))):
+        with open(path, "rb") as f:
             key.update(f.read())
     path = os.path.join(OUT, ".computed", key.hexdigest())
     if not os.path.exists(path):
-        done = subprocess.run([f"{intervals_program().name}/run"], input=text, stdout=subprocess.PIPE, text=True, check=True)
+        done = subprocess.run([f"{program(source).name}/run"], input=text, stdout=subprocess.PIPE, text=True, check=True)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=os.path.dirname(path), delete=False) as f:
             f.write(done.stdout)
@@ -189,7 +190,7 @@ def loss_intervals(v):
 
     N - 1 is what was sent in the loss insensitive period; the variance is that of what comes after it."""
     p, eta, packets, segment = v["p"], int(v["eta"]), int(v["packets"]), 1000
-    rows = measured_intervals("".join(
+    rows = said_by("tfrc_intervals", "".join(
         f"{v['method']} {segment} {segment // eta} {packets * eta} {small_loss(v['against'], p, eta):.12g} {seed} {int(v['intervals'])}\n"
         for seed in range(1, int(v["seeds"]) + 1)))
     length, lip, _, variance = rows.T
@@ -203,4 +204,20 @@ def loss_intervals(v):
     return {k: float(x) for k, x in found.items()}
 
 
-FUNCTIONS = {"required_bias": required_bias, "rfc4828": rfc4828, "loss_intervals": loss_intervals}
+def gilbert_rates(v):
+    """What a sender, the module's receiver and a channel that loses by the time make of 1000 and of 100 bytes, and of 160
+    packets a second: rates (kb/s) as geometric means over the seeds, and loss event rates."""
+    found, logs = {}, {}
+    for name, what in (("large", "standard 0 1000"), ("small", "packet 0 100"), ("fixed", "packet 160 1400")):
+        rate, events, lost = said_by("tfrc_gilbert", "".join(
+            f"{what} {v['model']} {v['p']} {v['a']} {seed} {int(v['seconds'])}\n" for seed in range(1, int(v["seeds"]) + 1))).T
+        logs[name] = np.log(rate)
+        found |= {name: 8 * np.exp(np.mean(logs[name])) / 1000, f"p_{name}": np.mean(events), f"lost_{name}": 100 * np.mean(lost)}
+    for name in ("small", "fixed"):
+        mean, half = interval(logs[name] - logs["large"])
+        found |= {f"{name}_of_large": np.exp(mean), f"{name}_half": np.exp(mean) * np.sinh(half)}
+    return {k: float(x) for k, x in found.items()}
+
+
+FUNCTIONS = {"required_bias": required_bias, "rfc4828": rfc4828, "loss_intervals": loss_intervals,
+             "gilbert_rates": gilbert_rates}

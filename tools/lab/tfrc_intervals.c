@@ -19,6 +19,7 @@
 
 #include "include/uapi/linux/dccp_tfrc.h"
 #include "tfrc_rx.h"
+#include "uniform.h"
 
 /* Sent packets that are remembered: more than an interval, power of two. */
 #define REACH	(1 << 20)
@@ -42,16 +43,6 @@ struct channel {
 	u64	random;
 	u8	lost[REACH];
 };
-
-/* splitmix64 */
-static double uniform(u64 *state)
-{
-	u64 z = *state += 0x9e3779b97f4a7c15ULL;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-	return ((z ^ (z >> 31)) >> 11) * 0x1p-53;
-}
 
 /* Is packet @k lost? Not the first: there is always one before a loss. */
 static bool is_lost(struct channel *c, u64 k)
