@@ -112,9 +112,10 @@ static void ref_start(struct ref *r, const struct tfrc_params *par, double size,
 	restart_timer(r, now);
 }
 
+/* No packet waits longer than t_mbi, RFC 5348, 3.1. */
 static double ref_due(struct ref *r, double now)
 {
-	double due = r->last + r->cost / r->X_inst;
+	double due = r->last + fmin(r->cost / r->X_inst, TFRC_T_MBI);
 
 	if (!r->last)
 		return now;
@@ -341,11 +342,10 @@ static void pair_offer(struct pair *c, u64 *now, u32 size)
 	double want = ref_due(&c->r, *now / 1e9);
 	double slack = 2e-6 + (c->tolerance + .1 / c->r.X_inst) *
 			      fabs(want - c->r.last);
-	double early = c->r.last + c->r.cost / c->r.X_inst - *now / 1e9;
+	double early = c->r.last - *now / 1e9 +
+		       fmin(c->r.cost / c->r.X_inst, TFRC_T_MBI);
 	bool waited = false;
 
-	if (c->r.last)
-		want = fmin(want, c->r.last + 64);
 	c->dues += fabs(due / 1e9 - want) > slack;
 	/* Whether it is limited may hang on a microsecond. */
 	c->flags += c->tx.limited != c->r.wait && fabs(early) > slack;
