@@ -37,6 +37,8 @@ def interval(values):
     values = np.asarray(values, float)
     if len(values) < 2:
         return float(values.mean()), math.nan
+    if np.ptp(values) <= 1e-12 * np.abs(values).max():      # equal, but for how they were added up
+        return float(values.mean()), 0.0
     error = stats.sem(values)
     return float(values.mean()), float(error * stats.t.ppf((1 + LEVEL) / 2, len(values) - 1))
 
