@@ -186,7 +186,7 @@ class Store:
         for name in more:
             with open(os.path.join(self.path, name), "rb") as f:
                 files[name] = f.read()
-        with tarfile.open(self.packed + ".tmp", "w:xz", preset=9) as tar:
+        with tarfile.open(self.packed + ".tmp", "w:xz", preset=9 | lzma.PRESET_EXTREME) as tar:
             # like beside like
             for name in sorted(files, key=lambda n: (n.rsplit(".", 1)[1], n)):
                 member = tarfile.TarInfo(name)

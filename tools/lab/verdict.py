@@ -98,7 +98,7 @@ class Table:
                 self.cells.setdefault((run.arm, run.point, name), {})[run.seed] = value
 
     def paired(self, point, operands, swap):
-        """Values of several operands, seed by seed, of seeds that all of them have; None if none."""
+        """Values of several operands, seed by seed, of seeds that have a value of each, and of how many seeds there are runs."""
         columns = []
         for operand in operands:
             name, _, arm = operand.partition("@")
@@ -106,7 +106,7 @@ class Table:
         seeds = sorted(set.intersection(*(set(c) for c in columns)))
         rows = [[c[s] for c in columns] for s in seeds]
         rows = [r for r in rows if None not in r and not any(isinstance(v, float) and math.isnan(v) for v in r)]
-        return np.array(rows, float).T if rows else None
+        return np.array(rows, float).T, len(seeds)
 
 
 def flatten(order):
@@ -223,9 +223,12 @@ def evaluate(experiment, rows, swap=None, only=None):
                 continue
             if "where" in claim and not experiment.holds(claim["where"], ("claims", i, "where"), run):
                 continue
-            values = table.paired(point, operands(check), swap)
-            if values is None:
+            values, seeds = table.paired(point, operands(check), swap)
+            if not seeds:
                 found.missing.append(point)
+            elif not values.size:       # the delay of packets of which none arrives, say
+                nan = math.nan
+                found.points.append(Point(point, nan, nan, nan, seeds, False, f"without a value of {' or '.join(operands(check))}"))
             else:
                 figure, low, high, holds, text = judge(check, tolerance, values)
                 found.points.append(Point(point, figure, low, high, values.shape[1], holds, text))
