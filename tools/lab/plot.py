@@ -67,17 +67,23 @@ def by(pairs):
 def line(axis, data, panel, index):
     """x is a variable of the sweep; where it is not a number, its labels."""
     metric, x = panel["y"], panel["x"]
+
+    def label(run):
+        return dict(run.point).get(x) or str(data.experiment.vars(run)[x])
+
+    # in the file's order, also where an arm has none of the first
+    labels = list(dict.fromkeys(label(run) for run, _ in data.chosen(panel, index)))
+    try:
+        places = {name: float(name) for name in labels}
+    except ValueError:
+        places = {name: i for i, name in enumerate(labels)}
+        axis.set_xticks(range(len(labels)), labels, rotation=30 if len(labels) > 4 else 0)
     for arm, colour, runs in data.arms(panel, index, metric):
-        cells = by((dict(run.point).get(x) or str(data.experiment.vars(run)[x]), metrics.get(metric)) for run, metrics in runs)
-        try:
-            places = [float(label) for label in cells]
-        except ValueError:
-            places = list(cells)
-        means, halves = np.array([interval(v) for v in cells.values()]).T
-        axis.errorbar(places, means, yerr=np.nan_to_num(halves), color=colour, label=arm, marker="o", ms=4,
+        cells = by((label(run), metrics.get(metric)) for run, metrics in runs)
+        # a gap where there is nothing to tell
+        means, halves = np.array([interval(cells.get(name, [np.nan])) for name in places]).T
+        axis.errorbar(list(places.values()), means, yerr=np.nan_to_num(halves), color=colour, label=arm, marker="o", ms=4,
                       capsize=3, lw=1.5, ls="--" if arm in data.greys else "-")
-        if len(cells) > 4 and isinstance(places[0], str):
-            axis.tick_params(axis="x", rotation=30)
     axis.set_xlabel(panel.get("xlabel", x))
 
 
@@ -174,7 +180,8 @@ def legend(figure, axes):
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
             entries.setdefault(label, handle)
     if entries:
-        figure.suptitle(" ", fontsize=20)        # room for it
         longest = max(map(len, entries))
-        figure.legend(entries.values(), entries.keys(), loc="upper center", frameon=False,
-                      ncol=max(1, min(len(entries), int(figure.get_figwidth() / (0.1 * longest + 0.7)))))
+        columns = max(1, min(len(entries), int(figure.get_figwidth() / (0.1 * longest + 0.7))))
+        lines = -(-len(entries) // columns)
+        figure.suptitle("\n".join([" "] * lines), fontsize=18)     # room for it
+        figure.legend(entries.values(), entries.keys(), loc="upper center", frameon=False, ncol=columns)
