@@ -17,7 +17,8 @@ from common import new_figure, save
 from metrics import RunData, gaps_of, pick
 from verdict import interval
 
-COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c564b", "#000000"]
+COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c564b", "#000000",
+           "#999933", "#882255"]
 GREYS = ["#555555", "#aaaaaa"]      # of ns-2's arms
 
 
