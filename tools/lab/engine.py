@@ -371,7 +371,7 @@ def why_again(manifests, bench, script):
     changed = [name for name, h in bench.files.items() if old["files"].get(name) != h]
     if old["script"] != sha256(script.encode()):
         changed.append("the experiment's world, flows or sampling")
-    return "changed since: " + ", ".join(changed)
+    return "changed since: " + ", ".join(changed or ["the metrics, of which git keeps those of before"])
 
 
 class Progress:

@@ -185,6 +185,14 @@ def integer(value):
     return None if good else "want an integer, 0 or more"
 
 
+def positive(value):
+    return None if not integer(value) and value >= 1 else "want an integer, 1 or more"
+
+
+def no_less(value):
+    return number(value) or (None if value >= 0 else "want a number, 0 or more")
+
+
 def number(value):
     return None if isinstance(value, (int, float)) and not isinstance(value, bool) else "want a number"
 
@@ -203,6 +211,10 @@ def words(value):
 
 def time(value):
     return None if seconds(value) is not None else "want a time: 20ms, 0.5s, or a number of seconds"
+
+
+def interval(value):
+    return time(value) or (None if seconds(value) > 0 else "want a time above 0")
 
 
 def rate(value):
@@ -246,9 +258,9 @@ SCHEMA = {
     "vars": {ANY: scalar},
     "arms": {ANY: {ANY: scalar}},
     "sweep": {ANY: [anything]},
-    "seeds": integer, "duration": time, "warmup": time,
-    "quick": {"duration": time, "warmup": time, "seeds": integer, "sweep": {ANY: [anything]}},
-    "sample": {"every": time, "links": [text], "holes": [text], "with": one_of("tc", "abesample"),
+    "seeds": positive, "duration": time, "warmup": time,
+    "quick": {"duration": time, "warmup": time, "seeds": positive, "sweep": {ANY: [anything]}},
+    "sample": {"every": interval, "links": [text], "holes": [text], "with": one_of("tc", "abesample"),
                "series": time, "rtp_window": time, "spread_window": time},
     "compute": text,
     "ns2": {"script!": text, "args!": words, "arms": {ANY: words}, "metrics!": {ANY: text}},
@@ -257,7 +269,7 @@ SCHEMA = {
         "words!": text,
         "check!": {**{c: anything for c in CHECKS}, "at_least": number, "at_most": number,
                    "between": [number]},
-        "tolerance!": number, "where": expression, "reported": flag,
+        "tolerance!": no_less, "where": expression, "reported": flag,
     }],
     "control": {"arm!": text, "instead_of!": text, "why": text, "where": expression},
     "plot": [{

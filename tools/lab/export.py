@@ -23,13 +23,13 @@ def export(result):
 
 
 def metrics_csv(result, path):
-    names = list(result.rows[0][1])
+    names = list(dict.fromkeys(name for _, metrics in result.rows for name in metrics))
     labels = [key for key, _ in result.rows[0][0].point]
     with open(path, "w", encoding="utf-8", newline="") as f:
         writer = csv.writer(f)
         writer.writerow([*labels, "arm", "seed", *names])
         for run, metrics in [*result.rows, *result.beside]:
-            writer.writerow([*(v for _, v in run.point), run.arm, run.seed, *(metrics[n] for n in names)])
+            writer.writerow([*(v for _, v in run.point), run.arm, run.seed, *(metrics.get(n) for n in names)])
     return path
 
 

@@ -365,6 +365,13 @@ METRICS = {f.__name__: f for f in (goodput, loss, marked, delay, useful, jitter,
                                    rate, event_rate, link_rate, dropped, packet_size)}
 
 
+STATS = {"delay": ("min", "mean", "median", "p99", "p999", "max"),
+         "sampled": ("mean", "std", "var", "min", "max", "logmean"),
+         "cwnd": ("mean", "sum_var", "var_sum"),
+         "blocks": ("mean", "var", "several", "autocovariance", "autocorrelation"),
+         "ks": ("distance", "scaled", "gaps")}
+
+
 def check_spec(doc, path, spec, flows):
     """Complain about a metric that the file asks for wrongly; returns name and arguments."""
     if len(spec) != 1:
@@ -384,6 +391,8 @@ def check_spec(doc, path, spec, flows):
     for key, p in list(known.items())[1:]:
         if p.default is p.empty and key not in args:
             raise doc.bad((*path, kind), f"{key} is missing")
+    if args.get("stat", STATS.get(kind, [None])[0]) not in STATS.get(kind, [None]):
+        raise doc.bad((*path, kind, "stat"), f"{args['stat']!r}: want one of {', '.join(STATS[kind])}")
     names = args.get("flows", [])
     for name in [names] if isinstance(names, str) else names:
         if name not in flows:
@@ -392,8 +401,17 @@ def check_spec(doc, path, spec, flows):
 
 
 def check_metrics(experiment):
+    names = experiment.vars(next(experiment.runs(seeds=1)))
     for name, spec in experiment.data["metrics"].items():
-        check_spec(experiment.doc, ("metrics", name), spec, experiment.data.get("flows", {}))
+        kind, args = check_spec(experiment.doc, ("metrics", name), spec, experiment.data.get("flows", {}))
+        if kind == "expr" and experiment.kind == "vm":
+            try:
+                calculate(str(args), names)
+            except KeyError as e:
+                raise experiment.doc.bad(("metrics", name, kind), f"no {e.args[0]!r} in variables or metrics before it") from None
+            except (ValueError, TypeError, ZeroDivisionError):
+                pass                # of values that are not known yet
+        names = {**names, name: 1.0}
 
 
 def evaluate(experiment, run, records):

@@ -17,6 +17,7 @@ def check(experiment):
     metrics.check_metrics(experiment)
     verdict.check_claims(experiment)
     ns2.check(experiment)
+    check_plots(experiment)
     for key in ("seeds", "duration", "warmup"):
         if key in experiment.data and experiment.kind == "computed":
             raise experiment.doc.bad((key,), "not for a computed experiment")
@@ -24,6 +25,36 @@ def check(experiment):
         for run in experiment.runs(seeds=1):
             engine.build(experiment, run)
             experiment.resolved("metrics", run)
+
+
+# what each kind of panel cannot do without
+PANELS = {"line": ("x", "y"), "bar": ("y",), "time": ("path",), "cdf": ("flows",), "gaps": ()}
+
+
+def listed(value):
+    return value if isinstance(value, list) else [value]
+
+
+def check_plots(experiment):
+    doc, known = experiment.doc, experiment.data["metrics"]
+    for i, panel in enumerate(experiment.data.get("plot", [])):
+        kind = panel.get("kind", "line")
+        for key in PANELS[kind]:
+            if key not in panel:
+                raise doc.bad(("plot", i), f"the key {key} is missing, for a {kind}")
+        names = listed(panel.get("y", []))
+        for what, key, given, there in (("metric", "y", names, known), ("arm", "arms", panel.get("arms", []), experiment.arms),
+                                        ("flows", "flows", listed(panel.get("flows", [])), experiment.data.get("flows", {}))):
+            for name in given:
+                if name not in there:
+                    raise doc.bad(("plot", i, key), f"no {what} {str(name)!r}; there are {', '.join(there)}")
+        if len(panel.get("labels", names)) != len(names):
+            raise doc.bad(("plot", i, "labels"), f"want {len(names)}, as many as y")
+        for run in experiment.runs(seeds=1):
+            if kind == "line" and panel["x"] not in {**experiment.vars(run), **dict(run.point)}:
+                raise doc.bad(("plot", i, "x"), f"no variable {panel['x']!r}")
+            if "where" in panel:
+                experiment.holds(panel["where"], ("plot", i, "where"), run)
 
 
 def summary_path(experiment):

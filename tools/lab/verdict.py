@@ -47,7 +47,7 @@ def ratio_interval(over, under):
     """Geometric mean of paired ratios with the ends of its interval; of the means if a value is not positive."""
     over, under = np.asarray(over, float), np.asarray(under, float)
     if min(over.min(), under.min()) <= 0:
-        ratio = float(over.mean() / under.mean()) if under.mean() else math.inf
+        ratio = float(over.mean() / under.mean()) if under.mean() else math.inf if over.mean() else math.nan
         return ratio, math.nan, math.nan
     m, half = interval(np.log(over / under))
     return math.exp(m), math.exp(m - half), math.exp(m + half)
@@ -126,8 +126,13 @@ def operands(check):
 def check_claims(experiment):
     """Complain about claims that cannot be evaluated."""
     doc, arms, metrics = experiment.doc, experiment.arms, experiment.data["metrics"]
+    if not experiment.data["claims"]:
+        raise doc.bad(("claims",), "want at least one")
     for i, claim in enumerate(experiment.data["claims"]):
         path, check = ("claims", i, "check"), claim["check"]
+        if "where" in claim:
+            for run in experiment.runs(seeds=1):
+                experiment.holds(claim["where"], ("claims", i, "where"), run)
         kinds = [k for k in CHECKS if k in check]
         if len(kinds) != 1:
             raise doc.bad(path, f"want one of {', '.join(CHECKS)}")
@@ -137,6 +142,8 @@ def check_claims(experiment):
                           else "want one of at_least, at_most, between")
         if "between" in check and len(check["between"]) != 2:
             raise doc.bad((*path, "between"), "want two numbers")
+        if "between" in check and check["between"][0] > check["between"][1]:
+            raise doc.bad((*path, "between"), "want the lower number first")
         if kinds[0] not in ("value", "each") and not isinstance(check[kinds[0]], list):
             raise doc.bad((*path, kinds[0]), "want a list of metric@arm")
         if kinds[0] in ("ratio", "difference") and len(check[kinds[0]]) not in (2, 4 if kinds[0] == "ratio" else 2):
@@ -171,17 +178,19 @@ def judge(check, tolerance, values):
 
 
 def judge_order(groups, tolerance, values):
-    """The figure is the worst step: the largest of a group over the smallest of the next."""
-    sizes, worst, at = [len(g) for g in groups], -math.inf, 0
+    """The figure is the worst step: the largest of a group over the smallest of the next.
+
+    Its interval is that of the ratio of what two neighbours have with the same seed."""
+    sizes, worst, at = [len(g) for g in groups], (-math.inf, math.nan, math.nan), 0
     for size, following in itertools.pairwise(sizes):
         here, there = values[at:at + size], values[at + size:at + size + following]
         for low in here:
             for high in there:
                 step = float(low.mean() / high.mean()) if high.mean() else math.inf
-                worst = max(worst, step)
+                worst = max(worst, (step, *ratio_interval(low, high)[1:]))
         at += size
     means = " < ".join(f"{v.mean():.4g}" for v in values)
-    return worst, math.nan, math.nan, worst <= 1 + tolerance, f"{means} (worst step {worst:.3f})"
+    return *worst, worst[0] <= 1 + tolerance, f"{means} (worst step {words(*worst)})"
 
 
 def limits(check):
@@ -231,6 +240,8 @@ def evaluate(experiment, rows, swap=None, only=None):
                 found.points.append(Point(point, nan, nan, nan, seeds, False, f"without a value of {' or '.join(operands(check))}"))
             else:
                 figure, low, high, holds, text = judge(check, tolerance, values)
+                if values.shape[1] < seeds:
+                    text += f" (of {values.shape[1]} of {seeds} seeds)"
                 found.points.append(Point(point, figure, low, high, values.shape[1], holds, text))
         claims.append(found)
     return claims
@@ -244,9 +255,16 @@ def overall(claims):
 
 
 def control(experiment, rows):
-    """The claims with the control's arm in place of the real one, and whether that came out as differing."""
+    """The claims with the control's arm in place of the real one, and whether that came out as differing.
+
+    Only what holds of the real one can be broken."""
     if not experiment.control:
         return None
-    swap = {experiment.control["instead_of"]: experiment.control["arm"]}
-    claims = evaluate(experiment, rows, swap, experiment.control.get("where"))
-    return claims, overall(claims)
+    where, swap = experiment.control.get("where"), {experiment.control["instead_of"]: experiment.control["arm"]}
+    real, broken = evaluate(experiment, rows, None, where), evaluate(experiment, rows, swap, where)
+    for claim, control_claim in zip(real, broken, strict=True):
+        held = {p.point for p in claim.points if p.holds}
+        control_claim.points = [p for p in control_claim.points if p.point in held]
+    if any(c.points for c in real) and not any(c.points or c.missing for c in broken):
+        return broken, REPRODUCED
+    return broken, overall(broken)
