@@ -29,7 +29,7 @@ import time
 
 import numpy as np
 from experiment import seconds
-from world import World
+from world import FIRST_INDEX, World
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 OUT = os.environ.get("LAB_OUT", os.path.join(TOP, "build/lab"))
@@ -285,6 +285,21 @@ def loss_record(out, name, when, start):
         return {"when": when, "time": round(float(f.readline()) - start, 6), "counts": json.load(f)}
 
 
+def packet_records(path, links, start):
+    """By link what became of each packet of its queue: columns, of which wait_ns is 0 of those dropped."""
+    records = {index: {"record": "packets", "link": name, "time": [], "what": [], "colour": [], "len": [], "wait_ns": []}
+               for index, name in links.items()}
+    with open(path, encoding="ascii", newline="") as f:
+        for row in csv.DictReader(f):
+            if record := records.get(int(row["ifindex"])):
+                record["time"].append(round(float(row["time"]) - start, 6))
+                record["what"].append(row["what"])
+                record["colour"].append(row["colour"])
+                record["len"].append(int(row["len"]))
+                record["wait_ns"].append(int(row["sojourn_ns"]))
+    return list(records.values())
+
+
 def tested(qdiscs):
     """The queue under test among a device's qdiscs, without its options."""
     found = next((q for q in qdiscs if q.get("handle") == "10:"), {})
@@ -331,6 +346,8 @@ def collect(world, run, out):
     for d in world.holed():
         with open(f"{out}/holes.{d.at}.{d.to}", encoding="ascii") as f:
             records.append({"record": "holes", "link": d.name, **json.load(f)})
+    if world.traced():
+        records += packet_records(f"{out}/packets", {FIRST_INDEX + i: d.name for i, d in enumerate(world.traced())}, start)
     for d in world.lossy():
         records += [{"record": "loss", "link": d.name, **loss_record(out, f"{d.at}.{d.to}", when, start)}
                     for when in ("warm", "end")]

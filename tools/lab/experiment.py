@@ -260,7 +260,7 @@ SCHEMA = {
     "sweep": {ANY: [anything]},
     "seeds": positive, "duration": time, "warmup": time,
     "quick": {"duration": time, "warmup": time, "seeds": positive, "sweep": {ANY: [anything]}},
-    "sample": {"every": interval, "links": [text], "holes": [text], "with": one_of("tc", "abesample"),
+    "sample": {"every": interval, "links": [text], "holes": [text], "packets": [text], "with": one_of("tc", "abesample"),
                "series": time, "rtp_window": time, "spread_window": time},
     "compute": text,
     "ns2": {"script!": text, "args!": words, "arms": {ANY: words}, "metrics!": {ANY: text}},

@@ -35,6 +35,7 @@ class RunData:
             if r["record"] in ("sample", "final"):
                 r.setdefault("time", self.run["duration"])
                 self.samples.setdefault(r["link"], []).append(r)
+        self.packets = {r["link"]: r for r in records if r["record"] == "packets"}
         self.losses = {(r["link"], r["when"]): r for r in records if r["record"] == "loss"}
 
     @staticmethod
@@ -55,6 +56,12 @@ class RunData:
     def link(self, name=None):
         """Samples of that link's queue, or of the only one."""
         return self._only(self.samples, name)
+
+    def recorded(self, colour, name=None):
+        """(what became of it, ns in the queue) of each of this colour's packets (None: of both) from the warm-up on."""
+        r = self._only(self.packets, name)
+        return [(what, wait) for time, what, c, wait in zip(r["time"], r["what"], r["colour"], r["wait_ns"], strict=True)
+                if time >= self.run["warmup"] and colour in (None, c)]
 
     def lost(self, name=None):
         """By flow with losses noted at the end of that link, or of the only one: how many packets, runs of losses."""
@@ -290,6 +297,21 @@ def windows_mean(data, flows, key):
     return mean([None if v is None else v / 1e3 for v in values])
 
 
+def sojourn(data, colour=None, stat="median", link=None):
+    """ms in the queue, of the packets sent (`packets`)."""
+    waits = [wait / 1e6 for what, wait in data.recorded(colour, link) if what == "sent"]
+    if not waits:
+        return None
+    return float({"min": np.min, "mean": np.mean, "median": np.median, "max": np.max,
+                  "p99": lambda w: np.quantile(w, 0.99)}[stat](waits))
+
+
+def became(data, what, colour=None, link=None):
+    """Percent of the packets of which this became (`packets`): sent, early, late, limit."""
+    found = [w for w, _ in data.recorded(colour, link)]
+    return 100 * found.count(what) / len(found) if found else None
+
+
 def single(data, link=None):
     """Percent of the losses (`holes`) that stand alone in their flow: of [BIAS00], in runs of one."""
     runs = [n for _, holes in data.lost(link) for _, n in holes]
@@ -361,12 +383,13 @@ def ks(data, law, stat="distance", path="probability", link=None):
 
 
 METRICS = {f.__name__: f for f in (goodput, loss, marked, delay, useful, jitter, mos, timeouts, counter, last, sampled, bias,
-                                   cwnd, rtp_jitter, spread, single, blocks, ks,
+                                   cwnd, rtp_jitter, spread, sojourn, became, single, blocks, ks,
                                    rate, event_rate, link_rate, dropped, packet_size)}
 
 
 STATS = {"delay": ("min", "mean", "median", "p99", "p999", "max"),
          "sampled": ("mean", "std", "var", "min", "max", "logmean"),
+         "sojourn": ("min", "mean", "median", "p99", "max"),
          "cwnd": ("mean", "sum_var", "var_sum"),
          "blocks": ("mean", "var", "several", "autocovariance", "autocorrelation"),
          "ks": ("distance", "scaled", "gaps")}

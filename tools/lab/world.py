@@ -69,6 +69,10 @@ def option(key, value, is_time):
     return word if value is True else f"{word} {show(seconds(value) if is_time else value)}"
 
 
+# Interface indices of links whose packets are recorded begin here.
+FIRST_INDEX = 1000
+
+
 class Direction:
     """One direction of a link: the device of node `at` towards node `to`."""
 
@@ -124,6 +128,7 @@ class World:
             if node not in self.nodes:
                 raise doc.bad(("world", "profiles", node), f"no such node; there are {', '.join(self.nodes)}")
         self.flows = self._flows(flows)
+        self.sampled(), self.holed(), self.traced()     # complain of what they name
 
     def _link(self, n, link):
         if len(link["between"]) != 2 or link["between"][0] == link["between"][1]:
@@ -203,8 +208,9 @@ class World:
         lines = [f"ip netns add {node}" for node in self.nodes]
         for d, e in zip(self.directions[::2], self.directions[1::2], strict=True):
             mtu = int(d.spec.get("mtu", self.mtu))
-            lines.append(f"ip -n {d.at} link add {device(d.to, 'name')} address {d.mac} mtu {mtu} type veth "
-                         f"peer name {e.to} address {e.mac} mtu {mtu} netns {e.at}")
+            here, there = self.index(d), self.index(e)
+            lines.append(f"ip -n {d.at} link add{here} {device(d.to, 'name')} address {d.mac} mtu {mtu} type veth "
+                         f"peer{there} name {e.to} address {e.mac} mtu {mtu} netns {e.at}")
         for node in self.nodes:
             values = SYSCTLS | self.profiles[node].get("sysctl", {}) | self.spec.get("sysctl", {})
             sysctl = " ".join(f"{k}={shlex.quote(str(v))}" for k, v in values.items())
@@ -220,6 +226,11 @@ class World:
         for node in self.nodes:
             lines += self._route_lines(node)
         return lines
+
+    def index(self, d):
+        """Words for an interface index that is nobody else's, also in another namespace: where packets are recorded."""
+        traced = self.traced()
+        return f" index {FIRST_INDEX + traced.index(d)}" if d in traced else ""
 
     def _route_lines(self, node):
         own = self.neighbours(node)
@@ -347,9 +358,17 @@ class World:
         """Directions at whose end the losses of each flow are noted."""
         return self._named("holes")
 
+    def traced(self):
+        """Directions of whose queues, sch_abe's, each packet is recorded."""
+        found = self._named("packets")
+        for i, d in enumerate(found):
+            if not str(d.spec.get("queue", "")).startswith("abe"):
+                raise self.doc.bad(("sample", "packets", i), f"{d.name!r}: want a link with a queue of abe")
+        return found
+
     def needs(self):
         """Files of ours beyond what each guest has."""
-        return ((("build/bin/abesample",) if self.abesample else ())
+        return ((("build/bin/abesample",) if self.abesample or self.traced() else ())
                 + (("build/bin/dccpload",) if self.dccp() else ()) + (("build/bin/voipcall",) if self.calls() else ())
                 + (DCCP_NEEDS if self.speaks_dccp() else ())
                 + (("build/bin/ablossy",) if self.lossy() or self.holed() else ()))
@@ -395,6 +414,9 @@ class World:
         for name, command in self.listeners().items():
             lines += [f'{command} >/dev/null 2>/run/ready.call.{name} & listeners="$listeners $!"',
                       f"until [ -s /run/ready.call.{name} ]; do sleep 0.02; done"]
+        if self.traced():
+            lines += [f"abesample --trace --handle 10: --duration {show(self.duration)} --out /out/packets >/run/ready.packets &",
+                      "until [ -s /run/ready.packets ]; do sleep 0.02; done"]
         lines.append("echo $EPOCHREALTIME >/out/start; cat /proc/uptime >/out/uptime")
         lines += [self.sampler(d) for d in self.sampled()]
         lines += [f"(sleep {show(self.warmup)}; {self.loss_counts(d, 'warm')}) &" for d in self.lossy()]
