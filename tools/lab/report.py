@@ -31,17 +31,18 @@ def overview(entries):
             out.append(("</table>" if group else "") + f"<h2>{e(title)}</h2><table>")
             group = title
         state = result.summary() if result else "not run: no experiment"
-        link = f'<a href="#{ident}">{ident}</a>' if result and result.rows else ident
+        link = f'<a href="#{ident}">{ident}</a>' if result else ident
         verdict = result.verdict if result else NOT_RUN
         out.append(f'<tr><td>{link}</td><td style="white-space:normal">{e(claim)}</td><td>{badge(verdict, state)}</td></tr>')
     return "\n".join([*out, "</table>"])
 
 
-def claim_rows(claim):
+def claim_rows(claim, computed):
     """A claim: its words, what was wanted, each point's figure."""
     out = [f'<tr><td style="white-space:normal">{e(claim.words)}<br><span class="note">{e(claim.wanted)}</span></td>']
     lines = [f'{badge(REPRODUCED if p.holds else DIFFERS, "✓" if p.holds else "✗")} {e(p.text)} '
-             f'<span class="note">{e(" ".join(f"{k} {v}" for k, v in p.point))} n={p.seeds}</span>' for p in claim.points]
+             f'<span class="note">{e(" ".join(f"{k} {v}" for k, v in p.point))}{"" if computed else f" n={p.seeds}"}</span>'
+             for p in claim.points]
     out.append(f'<td>{"<br>".join(lines) or "-"}</td><td>{badge(claim.verdict)}{"<br>only reported" * claim.reported}</td></tr>')
     return "".join(out)
 
@@ -63,13 +64,14 @@ def section(result):
     if result.draw():
         out.append(f'<img alt="{x.id}" src="data:image/png;base64,{result.image}">')
     out.append('<table><tr><th>claim</th><th>found [95 % interval over seeds]</th><th>verdict</th></tr>')
-    out += [claim_rows(c) for c in result.claims]
+    out += [claim_rows(c, x.kind == "computed") for c in result.claims]
     out.append("</table>")
     if "cause" in x.data and result.verdict == DIFFERS:
         out.append(f'<p><b>Cause:</b> {e(x.data["cause"])}</p>')
     if result.control:
         out.append(f'<p>{e(result.control_words())}. {e(x.control.get("why", ""))}</p>')
-    out.append(f"<details><summary>all metrics, mean ± half of the interval</summary>{metrics_table(result)}</details>")
+    if result.rows:
+        out.append(f"<details><summary>all metrics, mean ± half of the interval</summary>{metrics_table(result)}</details>")
     if result.beside:
         out.append('<p class="note">Arms named ns-2 are the same points in that simulator; no verdict depends on them.</p>')
     about = "; ".join(f"{k} {v}" for k, v in (result.about or {}).items())
@@ -88,7 +90,7 @@ def make(experiments, out):
             "stock Debian kernel in virtual time; the same seed gives the same packets. A point holds (✓) when its "
             "mean over the seeds is within the tolerance that stands in the experiment's file; a claim is "
             "reproduced when all its points hold, a row when all its claims are.</p>"), overview(entries)]
-    body += [section(r) for r in loaded if r and r.rows]
+    body += [section(r) for r in loaded if r]
     os.makedirs(out, exist_ok=True)
     path = os.path.join(out, "index.html")
     with open(path, "w", encoding="utf-8") as f:

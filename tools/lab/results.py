@@ -127,6 +127,9 @@ class Result:
         self.seeds = len({run.seed for run, _ in rows})
         newest = max(manifests.values(), key=lambda m: m["date"], default=None)
         self.about = newest and {k: newest[k] for k in ("kernel", "commit", "compiler", "tc", "qemu", "date")}
+        commits = sorted({m["commit"] for m in manifests.values()})
+        if len(commits) > 1:
+            self.about["commit"] = " and ".join(commits)
 
     @property
     def blind(self):
