@@ -107,7 +107,7 @@ def jobs(experiment, seeds=None):
                          *arguments(experiment, run, ("ns2", "arms", arm), more),
                          *(word for pair in times for word in pair), "seed", str(seed)]
                 key = engine.sha256(json.dumps([digest, words]).encode())[:16]
-                path = os.path.join(engine.OUT, experiment.id, "ns2", f"{run.name}.{key}.json")
+                path = os.path.join(engine.OUT, experiment.runs_id, "ns2", f"{run.name}.{key}.json")
                 result.append(Job(run, data["script"], tuple(words), path))
     return result
 

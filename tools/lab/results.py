@@ -93,7 +93,8 @@ def pack(found):
     store = engine.Store(found[0].runs_id)
     if not all(store.has(run, m["key"]) for run, m in runs.items() if run.seed == 1):
         raise engine.Failed(f"{found[0].runs_id}: no raw data of seed 1: \"lab run {found[0].runs_id} --seeds 1\" first")
-    more = [os.path.relpath(path, store.path) for path in (ns2.files(found[0]) if "ns2" in found[0].data else ())]
+    beside = dict.fromkeys(path for e in found if "ns2" in e.data for path in ns2.files(e))
+    more = [os.path.relpath(path, store.path) for path in beside]
     return store.pack(list(runs.items()), more), len(runs)
 
 
