@@ -24,6 +24,7 @@ help:
 	@echo "make demo        the demonstration in a VM; results in build/demo/"
 	@echo "make lab         the experiments; EXP=ID runs one, LAB=--quick the short way"
 	@echo "make check       all tests; SUITES='NAME...' for some of them"
+	@echo "make check-debug  tests on a kernel with sanitizers (ARCH=um), which it builds; SUITES="
 	@echo "make check-kernels  some tests on 6.12 too, which it downloads; KERNELS=, SUITES="
 	@echo "make vm          a shell in the VM, with the modules loaded"
 	@echo "make install     modules for KDIR, the tc plugin, voipcall, man pages"
@@ -68,6 +69,17 @@ vm-files: deps-test tc tools
 check: vm-files
 	@tests/check $(SUITES)
 
+# A kernel of tests/vm/build-kernel, and our modules for it.
+kernel-%: deps-debug tc tools
+	@tests/vm/build-kernel $*
+	@dccp=$$(scripts/dccp-source build/kernels/$*/kdir) && \
+	scripts/build-modules $* build/kernels/$*/kdir kernel tests/bench \
+		tests/ccid_dummy tests/planted dccp=$$dccp ccid -- \
+		$(if $(filter um%,$*),ARCH=um) UBSAN_SANITIZE=y GCOV_PROFILE=y
+
+check-debug: kernel-um-debug
+	@tests/check --kernel um-debug $(SUITES)
+
 check-kernels:
 	@for kernel in $(KERNELS); do \
 		$(MAKE) -s --no-print-directory vm-files VM_KERNEL=$$kernel && \
@@ -96,4 +108,4 @@ clean:
 	find build -mindepth 1 -maxdepth 1 ! -name kernels ! -name cache \
 		! -name lab -exec rm -rf {} +
 
-.PHONY: all help headers have-kdir modules tc tools vm-files check check-kernels demo lab vm install clean
+.PHONY: all help headers have-kdir modules tc tools vm-files check check-debug check-kernels demo lab vm install clean

@@ -42,6 +42,7 @@ class KernelLog:
 
     def __init__(self):
         self.fd = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
+        os.lseek(self.fd, 0, os.SEEK_DATA)  # what init has cleared is not ours
         self.lines = self.missed = 0
         self.faults = []
 

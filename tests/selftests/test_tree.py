@@ -170,7 +170,7 @@ def test_tree(t, port, name):
         time.sleep(0.01)
     t.ok(not wrong, f"{name}: balance and counters at each look", "\n".join(wrong[:20]))
     # an idle parent may sleep on what a change took away from below it
-    time.sleep(1)
+    time.sleep(3)
     t.ok(not left(port.name), f"{name}: all drains", left(port.name))
     st = abe_of(tree(port.name))
     busy = st["green"]["sent"] > 20 and st["blue"]["sent"] > 20
@@ -212,6 +212,7 @@ def test_tree(t, port, name):
         stream.send(40)
         run(f"tc filter del dev {port.name} parent 2:")
         run(f"tc class del dev {port.name} classid {classes[0]}")
+        time.sleep(0.1)  # what tbf has peeked leaves
         t.ok(not left(port.name), f"{name}: its class goes with its packets", left(port.name))
     stream.send(40)
     run(f"tc qdisc del dev {port.name} root")

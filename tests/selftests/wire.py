@@ -18,7 +18,10 @@ from lib import qdisc, run
 NLM_F_REQUEST, NLM_F_ACK, NLM_F_ECHO = 1, 4, 8
 NLM_F_REPLACE, NLM_F_EXCL, NLM_F_CREATE = 0x100, 0x200, 0x400
 NLA_F_NESTED = 0x8000
+NLM_F_DUMP = 0x300
 RTM_NEWQDISC, RTM_DELQDISC, RTM_GETQDISC = 36, 37, 38
+RTM_NEWTCLASS, RTM_DELTCLASS, RTM_GETTCLASS = 40, 41, 42
+RTM_NEWTFILTER, RTM_DELTFILTER, RTM_GETTFILTER = 44, 45, 46
 TCA_KIND, TCA_OPTIONS, TCA_STATS2 = 1, 2, 7
 TCA_STATS_BASIC, TCA_STATS_QUEUE, TCA_STATS_APP = 1, 3, 4
 TC_H_ROOT = 0xFFFFFFFF
@@ -88,6 +91,8 @@ class Rtnl:
                     if code:
                         raise Refused(code, self._text(body, flags))
                     return replies
+                if kind == 3:  # NLMSG_DONE: a dump's end
+                    return replies
                 replies.append((kind, body))
 
     @staticmethod
@@ -148,6 +153,8 @@ class Port:
         self.name = name
         self.net = net
         self.sockets = {}
+        with open("/proc/self/uid_map", encoding="ascii") as f:
+            self.root = f.read().split()[1] == "0"
         run(f"ip link add {name} type {kind}")
         run(f"sysctl -qw net.ipv6.conf.{name}.disable_ipv6=1")
         run(f"ip addr add {net}.1/24 dev {name}")
@@ -190,7 +197,8 @@ class Port:
         sock = self.sockets.get(key)
         if not sock:
             sock = self.sockets[key] = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-            sock.setsockopt(socket.SOL_SOCKET, 32, 1 << 28)  # SO_SNDBUFFORCE
+            # SO_SNDBUFFORCE is not for users
+            sock.setsockopt(socket.SOL_SOCKET, 32 if self.root else socket.SO_SNDBUF, 1 << 28)
             sock.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, dscp << 2 | ecn)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY, priority)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_MARK, mark)
