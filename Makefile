@@ -24,6 +24,7 @@ help:
 	@echo "make demo        the demonstration in a VM; results in build/demo/"
 	@echo "make lab         the experiments; EXP=ID runs one, LAB=--quick the short way"
 	@echo "make check       all tests; SUITES='NAME...' for some of them"
+	@echo "make bench       instructions per packet, beside the kernel's qdiscs"
 	@echo "make check-debug  tests on a kernel with sanitizers (ARCH=um), which it builds; SUITES="
 	@echo "make check-kernels  some tests on 6.12 too, which it downloads; KERNELS=, SUITES="
 	@echo "make vm          a shell in the VM, with the modules loaded"
@@ -69,6 +70,9 @@ vm-files: deps-test tc tools
 check: vm-files
 	@tests/check $(SUITES)
 
+bench: vm-files
+	@tests/bench/run
+
 # A kernel of tests/vm/build-kernel, and our modules for it.
 kernel-%: deps-debug tc tools
 	@tests/vm/build-kernel $*
@@ -108,4 +112,4 @@ clean:
 	find build -mindepth 1 -maxdepth 1 ! -name kernels ! -name cache \
 		! -name lab -exec rm -rf {} +
 
-.PHONY: all help headers have-kdir modules tc tools vm-files check check-debug check-kernels demo lab vm install clean
+.PHONY: all help headers have-kdir modules tc tools vm-files check bench check-debug check-kernels demo lab vm install clean

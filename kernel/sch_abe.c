@@ -297,9 +297,12 @@ static noinline u64 abe_read_clock(struct abe_sched_data *q)
  * reading is no older than ABE_CLOCK_NS while packets flow, and than a tick
  * of the kernel's if the device stalls.
  */
-static u64 abe_now(struct abe_sched_data *q)
+static __always_inline u64 abe_now(struct abe_sched_data *q)
 {
-	if (likely(--q->ticks > 0 && !time_after(jiffies, q->now_jiffies)))
+	/* Not volatile: time_after() would make a copy of it on the stack. */
+	unsigned long tick = READ_ONCE(jiffies);
+
+	if (likely(--q->ticks > 0 && !time_after(tick, q->now_jiffies)))
 		return q->now;
 	return abe_read_clock(q);
 }
