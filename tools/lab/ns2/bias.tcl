@@ -178,6 +178,8 @@ proc print_losses {} {
 	print losses [mean $every]
 	print losses_variance [variance $every]
 	print several [expr {100.0 * [llength [lsearch -all -not -regexp $every {^[01]$}]] / [llength $every]}]
+	# a short run may have no blocks that are so far apart
+	foreach lag {1 2 5} { if {![info exists covariances($lag)]} { set covariances($lag) 0 } }
 	print autocovariance1 [mean $covariances(1)]
 	foreach lag {1 2 5} { print autocorrelation$lag [expr {[mean $covariances($lag)] / [mean $variances]}] }
 }
