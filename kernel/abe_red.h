@@ -268,16 +268,28 @@ static inline void abe_gap_draw(struct abe_gap *gap, u32 spacing, u64 packet,
 	gap->threshold = draw;
 }
 
-/*
+/**
+ * abe_gap_reached() - first-stage verdict on a packet, after abe_gap_due()
+ * @gap:	state of the packet's colour
+ * @spacing:	enum tca_abe_spacing; when it changes, @gap starts from zero
+ * @p:		as for abe_gap_due()
+ * @carry:	keep what the risk exceeds the threshold by (green, and packets
+ *		weighed by size); else the gap is a whole number of packets
+ * @packet:	probability of a blue packet, Q31, if this one is green and sizes
+ *		do not count; else 0. A blue gap ends with a whole packet, and
+ *		a carried green gap has to be as long.
+ * @rnd:	generator
+ *
  * The risk has reached the threshold, or the spacing decides anew for each
  * packet: the geometric one keeps no risk and a threshold of 0, the delayed
  * one gets here once its delay is over. The packet that completes a delay is
  * exposed only to the part of its probability beyond it, which makes the mean
  * gap 2/p exactly.
+ *
+ * Return: true if the packet is to be lost.
  */
-static noinline bool abe_gap_reached(struct abe_gap *gap, u32 spacing, u64 p,
-				     bool carry, u64 packet,
-				     struct abe_rnd *rnd)
+static inline bool abe_gap_reached(struct abe_gap *gap, u32 spacing, u64 p,
+				   bool carry, u64 packet, struct abe_rnd *rnd)
 {
 	if (spacing == TCA_ABE_SPACING_GEOMETRIC) {
 		gap->risk = 0;
@@ -307,30 +319,19 @@ static noinline bool abe_gap_reached(struct abe_gap *gap, u32 spacing, u64 p,
 }
 
 /**
- * abe_gap_loss() - first-stage verdict on one packet
+ * abe_gap_due() - add a packet's probability to the risk
  * @gap:	state of the packet's colour
- * @spacing:	enum tca_abe_spacing; when it changes, @gap starts from zero
- * @p:		this packet's probability, Q31: alpha and size included
- * @carry:	keep what the risk exceeds the threshold by (green, and packets
- *		weighed by size); else the gap is a whole number of packets
- * @packet:	probability of a blue packet, Q31, if this one is green and sizes
- *		do not count; else 0. A blue gap ends with a whole packet, and
- *		a carried green gap has to be as long.
- * @rnd:	generator
+ * @p:		this packet's probability, Q31 below ABE_Q31_ONE: alpha and size
+ *		included
  *
  * Most packets cost an addition and a comparison.
  *
- * Return: true if the packet is to be lost.
+ * Return: true if abe_gap_reached() has to decide; else it is not lost.
  */
-static inline bool abe_gap_loss(struct abe_gap *gap, u32 spacing, u64 p,
-				bool carry, u64 packet, struct abe_rnd *rnd)
+static inline bool abe_gap_due(struct abe_gap *gap, u64 p)
 {
-	if (unlikely(p >= ABE_Q31_ONE))
-		return true;
 	gap->risk += p;
-	if (likely(gap->risk < gap->threshold))
-		return false;
-	return abe_gap_reached(gap, spacing, p, carry, packet, rnd);
+	return gap->risk >= gap->threshold;
 }
 
 #endif /* _ABE_RED_H */

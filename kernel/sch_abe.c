@@ -156,7 +156,7 @@ struct abe_config {
  * @size_mask:	see abe_size()
  * @size_one:	see abe_size()
  * @flags:	TCA_ABE_F_*
- * @ticks_max:	see abe_now()
+ * @ticks_max:	see abe_clock_due()
  * @spare:	bytes up to which stage one takes nothing (unit time), else 0
  * @spacing:	enum tca_abe_spacing
  * @slow_colour: the colour is not just the DSCP's
@@ -282,29 +282,26 @@ static int abe_colour_of(const struct abe_sched_data *q,
 	return f - q->fifo;
 }
 
-static noinline u64 abe_read_clock(struct abe_sched_data *q)
+static void abe_read_clock(struct abe_sched_data *q)
 {
 	q->now = ktime_get_ns();
 	q->now_jiffies = jiffies;
 	q->ticks = q->ticks_max;
-	return q->now;
 }
 
 /*
- * The time, as exact as the link's speed deserves. Reading the clock costs a
- * third of all that is done for a packet. On links of up to 90 Mb/s it is
- * read at every arrival and departure; on faster ones often enough that a
- * reading is no older than ABE_CLOCK_NS while packets flow, and than a tick
- * of the kernel's if the device stalls.
+ * Whether q->now is too old: it is as exact as the link's speed deserves.
+ * Reading the clock costs a third of all that is done for a packet. On links
+ * of up to 90 Mb/s it is read at every arrival and departure; on faster ones
+ * often enough that a reading is no older than ABE_CLOCK_NS while packets
+ * flow, and than a tick of the kernel's if the device stalls.
  */
-static __always_inline u64 abe_now(struct abe_sched_data *q)
+static __always_inline bool abe_clock_due(struct abe_sched_data *q)
 {
 	/* Not volatile: time_after() would make a copy of it on the stack. */
 	unsigned long tick = READ_ONCE(jiffies);
 
-	if (likely(--q->ticks > 0 && !time_after(tick, q->now_jiffies)))
-		return q->now;
-	return abe_read_clock(q);
+	return --q->ticks <= 0 || time_after(tick, q->now_jiffies);
 }
 
 /* --- thresholds and control, a few times a second at most --- */
@@ -505,20 +502,23 @@ static noinline int abe_dscp(const struct sk_buff *skb)
 	return (ip[0] & 0xf) << 2 | ip[1] >> 6;
 }
 
-static __always_inline struct abe_fifo *
-abe_dscp_colour(struct abe_sched_data *q, const struct sk_buff *skb)
+/* The same for the most of packets, or -1 where that takes more than a look. */
+static __always_inline int abe_plain_dscp(const struct sk_buff *skb)
 {
 	const u8 *ip = skb_network_header(skb);
-	int dscp;
 
-	if (likely(skb->protocol == htons(ETH_P_IP) &&
-		   ip + 2 <= skb_tail_pointer(skb))) {
-		dscp = ip[1] >> 2;
-	} else {
-		dscp = abe_dscp(skb);
-		if (dscp < 0)
-			return &q->fifo[ABE_BLUE];
-	}
+	if (unlikely(ip + 2 > skb_tail_pointer(skb)))
+		return -1;
+	if (likely(skb->protocol == htons(ETH_P_IP)))
+		return ip[1] >> 2;
+	if (skb->protocol == htons(ETH_P_IPV6))
+		return (ip[0] & 0xf) << 2 | ip[1] >> 6;
+	return -1;
+}
+
+static __always_inline struct abe_fifo *
+abe_dscp_colour(struct abe_sched_data *q, int dscp)
+{
 	return &q->fifo[q->green_dscp >> dscp & 1];
 }
 
@@ -560,15 +560,14 @@ static int abe_filter(struct sk_buff *skb, const struct tcf_proto *filters,
 }
 
 /*
- * Queue of a packet when more than its DSCP may count; NULL: a filter took
- * it, and q->taken is what to return.
+ * Queue of a packet: a filter's word, else skb->priority, else the mark, else
+ * the DSCP. NULL: a filter took it, and q->taken is what to return.
  */
-static noinline struct abe_fifo *abe_any_colour(struct Qdisc *sch,
-						struct sk_buff *skb)
+static struct abe_fifo *abe_colour(struct Qdisc *sch, struct sk_buff *skb)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
 	struct tcf_proto *filters = rcu_dereference_bh(q->filters);
-	int colour = -1;
+	int colour = -1, dscp;
 
 	if (filters)
 		colour = abe_filter(skb, filters, &q->taken);
@@ -587,19 +586,8 @@ static noinline struct abe_fifo *abe_any_colour(struct Qdisc *sch,
 	}
 	if (q->green_mask && (skb->mark & q->green_mask) == q->green_mark)
 		return &q->fifo[ABE_GREEN];
-	return abe_dscp_colour(q, skb);
-}
-
-/* A filter's word, else skb->priority, else the mark, else the DSCP. */
-static __always_inline struct abe_fifo *abe_colour(struct Qdisc *sch,
-						   struct sk_buff *skb)
-{
-	struct abe_sched_data *q = qdisc_priv(sch);
-
-	if (unlikely(rcu_access_pointer(q->filters) || q->slow_colour ||
-		     TC_H_MAJ(skb->priority)))
-		return abe_any_colour(sch, skb);
-	return abe_dscp_colour(q, skb);
+	dscp = abe_dscp(skb);
+	return dscp < 0 ? &q->fifo[ABE_BLUE] : abe_dscp_colour(q, dscp);
 }
 
 /* --- packet admission control --- */
@@ -619,39 +607,12 @@ static noinline bool abe_congested(struct Qdisc *sch, struct abe_fifo *f,
 	return false;
 }
 
-/* Stage one with p > 0; true if the packet is to be lost. */
-static __always_inline bool abe_early(struct Qdisc *sch, struct abe_fifo *f,
-				      struct sk_buff *skb, u64 p)
-{
-	struct abe_sched_data *q = qdisc_priv(sch);
-	bool green = f == &q->fifo[ABE_GREEN];
-	bool carry = green;
-	u64 packet = 0;
-
-	if (q->size < q->spare)
-		return false;
-	if (unlikely(p >= ABE_Q31_ONE))
-		return abe_congested(sch, f, skb, true);
-	if (unlikely(q->flags & TCA_ABE_F_BYTEMODE)) {
-		p = mul_u64_u32_shr(p * qdisc_pkt_len(skb), q->size_scale, 31);
-		carry = true;
-	} else if (green) {
-		packet = p;
-	}
-	if (green)
-		p = min_t(u64, p, ABE_Q31_ONE) * q->loop.alpha >> 16;
-	if (likely(!abe_gap_loss(&f->gap, q->spacing, p,
-				 carry, packet, &q->rnd)))
-		return false;
-	return abe_congested(sch, f, skb, false);
-}
-
 /*
  * What a green packet arriving now finds ahead of it: green, and blue whose
  * deadline has come. Each blue packet is counted once, and only until the
  * sum says enough, so a look costs no more than the packets it counts.
  */
-static u64 abe_green_ahead(struct abe_sched_data *q, u64 now)
+static __always_inline u64 abe_green_ahead(struct abe_sched_data *q, u64 now)
 {
 	u64 green = abe_fifo_size(q, &q->fifo[ABE_GREEN]);
 
@@ -664,9 +625,9 @@ static u64 abe_green_ahead(struct abe_sched_data *q, u64 now)
 }
 
 /* Stage two; true if the green bound could not be kept. */
-static bool abe_late(struct abe_sched_data *q, u64 now)
+static __always_inline bool abe_late(struct abe_sched_data *q)
 {
-	u64 ahead = abe_green_ahead(q, now);
+	u64 ahead = abe_green_ahead(q, q->now);
 
 	q->ahead += ahead;
 	q->looks++;
@@ -688,10 +649,11 @@ static noinline int abe_lose(struct Qdisc *sch, struct abe_fifo *f,
 }
 
 static __always_inline void abe_append(struct Qdisc *sch, struct abe_fifo *f,
-				       struct sk_buff *skb, u64 now)
+				       struct sk_buff *skb)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
 	struct abe_cb *cb = abe_cb(skb);
+	u64 now = q->now;
 
 	cb->arrived = now;
 	if (f == &q->fifo[ABE_BLUE]) {
@@ -717,30 +679,80 @@ static __always_inline void abe_append(struct Qdisc *sch, struct abe_fifo *f,
 	sch->q.qlen++;
 }
 
-static __always_inline int abe_admit(struct Qdisc *sch, struct abe_fifo *f,
-				     struct sk_buff *skb, u64 now,
-				     struct sk_buff **to_free)
+/* Stages two and three. */
+static __always_inline int abe_admit_passed(struct Qdisc *sch,
+					    struct abe_fifo *f,
+					    struct sk_buff *skb,
+					    struct sk_buff **to_free)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
-	u32 size = q->size;
-	u64 p;
+	u32 size;
 
-	q->average = abe_red_average(q->average, size, q->red.weight);
-	p = abe_red_probability(&q->red, q->average);
-	if (p && abe_early(sch, f, skb, p)) {
-		/* w_l is measured even while stage one takes all green. */
-		if (f == &q->fifo[ABE_GREEN])
-			abe_late(q, now);
-		return abe_lose(sch, f, skb, ABE_EARLY, to_free);
-	}
-	if (f == &q->fifo[ABE_GREEN] && abe_late(q, now))
+	if (f == &q->fifo[ABE_GREEN] && abe_late(q))
 		return abe_lose(sch, f, skb, ABE_LATE, to_free);
-	size += abe_size(q, skb);
+	size = q->size + abe_size(q, skb);
 	if (unlikely(size > q->limit))
 		return abe_lose(sch, f, skb, ABE_LIMIT, to_free);
 	q->size = size;
-	abe_append(sch, f, skb, now);
+	abe_append(sch, f, skb);
 	return NET_XMIT_SUCCESS;
+}
+
+/*
+ * Stage one for a packet that it may take: the risk has reached the
+ * threshold, or p, Q31 with alpha and size in it, leaves no doubt (above
+ * max: U64_MAX). @packet as for abe_gap_reached().
+ */
+static noinline int abe_admit_exposed(struct Qdisc *sch, struct abe_fifo *f,
+				      struct sk_buff *skb,
+				      struct sk_buff **to_free,
+				      u64 p, u64 packet)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+	bool green = f == &q->fifo[ABE_GREEN];
+	bool carry = green || q->flags & TCA_ABE_F_BYTEMODE;
+
+	if ((p >= ABE_Q31_ONE || abe_gap_reached(&f->gap, q->spacing, p, carry,
+						 packet, &q->rnd)) &&
+	    abe_congested(sch, f, skb, p == U64_MAX)) {
+		/* w_l is measured even while stage one takes all green. */
+		if (green)
+			abe_late(q);
+		return abe_lose(sch, f, skb, ABE_EARLY, to_free);
+	}
+	return abe_admit_passed(sch, f, skb, to_free);
+}
+
+/*
+ * All three stages. Whatever is rare is the last call of its path: then there
+ * is nothing to keep across calls, and no register to save for most packets.
+ */
+static __always_inline int abe_admit(struct Qdisc *sch, struct abe_fifo *f,
+				     struct sk_buff *skb,
+				     struct sk_buff **to_free)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+	bool green = f == &q->fifo[ABE_GREEN];
+	u64 p, packet = 0;
+
+	q->average = abe_red_average(q->average, q->size, q->red.weight);
+	p = abe_red_probability(&q->red, q->average);
+	if (p && q->size >= q->spare) {
+		if (unlikely(p >= ABE_Q31_ONE))
+			return abe_admit_exposed(sch, f, skb, to_free,
+						 U64_MAX, 0);
+		if (unlikely(q->flags & TCA_ABE_F_BYTEMODE))
+			p = mul_u64_u32_shr(p * qdisc_pkt_len(skb),
+					    q->size_scale, 31);
+		else if (green)
+			packet = p;
+		if (green)
+			p = min_t(u64, p, ABE_Q31_ONE) * q->loop.alpha >> 16;
+		if (unlikely(p >= ABE_Q31_ONE || abe_gap_due(&f->gap, p)))
+			return abe_admit_exposed(sch, f, skb, to_free,
+						 p, packet);
+	}
+	return abe_admit_passed(sch, f, skb, to_free);
 }
 
 /*
@@ -748,7 +760,7 @@ static __always_inline int abe_admit(struct Qdisc *sch, struct abe_fifo *f,
  * green one waits behind 64 KiB that count as one.
  */
 static noinline int abe_admit_gso(struct Qdisc *sch, struct abe_fifo *f,
-				  struct sk_buff *skb, u64 now,
+				  struct sk_buff *skb,
 				  struct sk_buff **to_free)
 {
 	netdev_features_t features = netif_skb_features(skb);
@@ -766,7 +778,7 @@ static noinline int abe_admit_gso(struct Qdisc *sch, struct abe_fifo *f,
 		skb_mark_not_on_list(segs);
 		qdisc_skb_cb(segs)->pkt_len = seg_len;
 		abe_cb_set_one_segment(segs);
-		err = abe_admit(sch, f, segs, now, to_free);
+		err = abe_admit(sch, f, segs, to_free);
 		if (err == NET_XMIT_SUCCESS) {
 			queued += seg_len;
 			packets++;
@@ -794,27 +806,73 @@ static void abe_idle(struct abe_sched_data *q, u64 now)
 }
 
 /* The queue was empty: age the average, and be ready to see it drain. */
-static noinline u64 abe_wake(struct abe_sched_data *q)
+static void abe_wake(struct abe_sched_data *q)
 {
-	u64 now = abe_read_clock(q);
-
 	if (q->average)
-		q->average = abe_red_decay(q->average, now - q->idle_from,
+		q->average = abe_red_decay(q->average, q->now - q->idle_from,
 					   q->decay);
-	q->idle_from = now;	/* if this packet is not queued */
+	q->idle_from = q->now;	/* if this packet is not queued */
 	if (!q->config.rate)
 		q->drain_at = 0;
-	return now;
 }
 
-static int abe_enqueue(struct sk_buff *skb, struct Qdisc *sch,
-		       struct sk_buff **to_free)
+/* A packet that comes with more to do than its own admission. */
+static noinline int abe_enqueue_rare(struct Qdisc *sch, struct abe_fifo *f,
+				     struct sk_buff *skb,
+				     struct sk_buff **to_free)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
-	struct abe_fifo *f;
-	u64 now;
 
-	f = abe_colour(sch, skb);
+	if (unlikely(q->now >= q->update_at))
+		abe_control(sch, q->now);
+	if (unlikely(skb_is_gso(skb)) && q->flags & TCA_ABE_F_SPLIT_GSO)
+		return abe_admit_gso(sch, f, skb, to_free);
+	return abe_admit(sch, f, skb, to_free);
+}
+
+static __always_inline int abe_enqueue_timed(struct Qdisc *sch,
+					     struct abe_fifo *f,
+					     struct sk_buff *skb,
+					     struct sk_buff **to_free)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+
+	if (unlikely(q->now >= q->update_at || skb_is_gso(skb)))
+		return abe_enqueue_rare(sch, f, skb, to_free);
+	return abe_admit(sch, f, skb, to_free);
+}
+
+static noinline int abe_enqueue_clock(struct Qdisc *sch, struct abe_fifo *f,
+				      struct sk_buff *skb,
+				      struct sk_buff **to_free)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+
+	abe_read_clock(q);
+	if (unlikely(!q->size))
+		abe_wake(q);
+	return abe_enqueue_timed(sch, f, skb, to_free);
+}
+
+static __always_inline int abe_enqueue_coloured(struct Qdisc *sch,
+						struct abe_fifo *f,
+						struct sk_buff *skb,
+						struct sk_buff **to_free)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+
+	if (unlikely(!q->size || abe_clock_due(q)))
+		return abe_enqueue_clock(sch, f, skb, to_free);
+	return abe_enqueue_timed(sch, f, skb, to_free);
+}
+
+/* A packet whose colour more than the DSCP of a plain header may tell. */
+static noinline int abe_enqueue_any(struct sk_buff *skb, struct Qdisc *sch,
+				    struct sk_buff **to_free)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+	struct abe_fifo *f = abe_colour(sch, skb);
+
 	if (unlikely(!f)) {
 		if (q->taken < 0)	/* and it is gone */
 			return NET_XMIT_SUCCESS | __NET_XMIT_STOLEN;
@@ -823,12 +881,20 @@ static int abe_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 		__qdisc_drop(skb, to_free);
 		return q->taken;
 	}
-	now = unlikely(!q->size) ? abe_wake(q) : abe_now(q);
-	if (unlikely(now >= q->update_at))
-		abe_control(sch, now);
-	if (unlikely(skb_is_gso(skb)) && q->flags & TCA_ABE_F_SPLIT_GSO)
-		return abe_admit_gso(sch, f, skb, now, to_free);
-	return abe_admit(sch, f, skb, now, to_free);
+	return abe_enqueue_coloured(sch, f, skb, to_free);
+}
+
+static int abe_enqueue(struct sk_buff *skb, struct Qdisc *sch,
+		       struct sk_buff **to_free)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+	int dscp = abe_plain_dscp(skb);
+
+	if (unlikely(dscp < 0 || rcu_access_pointer(q->filters) ||
+		     q->slow_colour || TC_H_MAJ(skb->priority)))
+		return abe_enqueue_any(skb, sch, to_free);
+	return abe_enqueue_coloured(sch, abe_dscp_colour(q, dscp), skb,
+				    to_free);
 }
 
 /* --- earliest deadline first --- */
@@ -872,35 +938,60 @@ static __always_inline struct sk_buff *abe_take(struct Qdisc *sch,
 	return skb;
 }
 
-static struct sk_buff *abe_dequeue(struct Qdisc *sch)
+/* After a departure, where somebody listens or a look at the rate is due. */
+static noinline struct sk_buff *abe_dequeue_end(struct Qdisc *sch,
+						struct abe_fifo *f,
+						struct sk_buff *skb)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
-	struct abe_fifo *f = q->peeked;
-	struct sk_buff *skb;
-	u64 now, sojourn;
 
-	if (!f) {
-		f = abe_next(q);
-		if (!f)
-			return NULL;
-	}
-	skb = abe_take(sch, f);
-	now = abe_now(q);
-	sojourn = now - abe_cb(skb)->arrived;
+	trace_abe_dequeue(sch, abe_colour_of(q, f),
+			  q->now - abe_cb(skb)->arrived, qdisc_pkt_len(skb));
+	if (q->size && q->now >= q->drain_at)
+		abe_drain(sch, q->now);
+	return skb;
+}
+
+static __always_inline struct sk_buff *abe_dequeue_from(struct Qdisc *sch,
+							struct abe_fifo *f)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+	struct sk_buff *skb = abe_take(sch, f);
+	u64 sojourn = q->now - abe_cb(skb)->arrived;
+
 	f->n.sent++;
 	f->n.bytes += qdisc_pkt_len(skb);
 	f->n.delay += sojourn;
 	if (unlikely(sojourn > f->n.delay_max))
 		f->n.delay_max = sojourn;
 	qdisc_bstats_update(sch, skb);
-	trace_abe_dequeue(sch, abe_colour_of(q, f), sojourn,
-			  qdisc_pkt_len(skb));
-
 	if (unlikely(!q->size))
-		abe_idle(q, now);
-	else if (unlikely(now >= q->drain_at))
-		abe_drain(sch, now);
+		abe_idle(q, q->now);
+	if (unlikely(q->now >= q->drain_at || trace_abe_dequeue_enabled()))
+		return abe_dequeue_end(sch, f, skb);
 	return skb;
+}
+
+static noinline struct sk_buff *abe_dequeue_clock(struct Qdisc *sch,
+						  struct abe_fifo *f)
+{
+	abe_read_clock(qdisc_priv(sch));
+	return abe_dequeue_from(sch, f);
+}
+
+static struct sk_buff *abe_dequeue(struct Qdisc *sch)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+	struct abe_fifo *f = q->peeked;
+
+	if (!f) {
+		f = abe_next(q);
+		if (!f)
+			return NULL;
+	}
+	if (unlikely(abe_clock_due(q)))
+		return abe_dequeue_clock(sch, f);
+	return abe_dequeue_from(sch, f);
 }
 
 /*

@@ -14,6 +14,15 @@
 #include "abe_red.h"
 #include "unit.h"
 
+/* The first stage's verdict on one packet, as sch_abe.c has it. */
+static bool abe_gap_loss(struct abe_gap *gap, u32 spacing, u64 p, bool carry,
+			 u64 packet, struct abe_rnd *rnd)
+{
+	return p >= ABE_Q31_ONE ||
+	       (abe_gap_due(gap, p) &&
+		abe_gap_reached(gap, spacing, p, carry, packet, rnd));
+}
+
 #define SPACINGS	__TCA_ABE_SPACING_MAX
 #define DET		TCA_ABE_SPACING_DETERMINISTIC
 
