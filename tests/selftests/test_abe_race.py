@@ -1,0 +1,220 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+# vm: --smp 2 --real-time --timeout 1500 --append slub_debug=FZPU
+"""abe on two CPUs: its configuration against packets that are on their way at the same time.
+
+Two processes send, others change options, graft, delete and add, add filters, dump
+qdiscs, classes and filters, put the device down and up, and try to remove the
+module. In the end the books balance, all drains and the module goes. RACE_SECONDS in
+the environment (of the kernel's command line) is how long; 20 without.
+"""
+
+import ctypes
+import errno
+import itertools
+import json
+import os
+import random
+import socket
+import struct
+import time
+import traceback
+
+import lib
+from lib import run
+from test_bad_input import random_options
+from test_tree import left, unbalanced
+from wire import (
+    NLM_F_CREATE,
+    NLM_F_DUMP,
+    NLM_F_EXCL,
+    NLM_F_REPLACE,
+    RTM_DELQDISC,
+    RTM_DELTFILTER,
+    RTM_GETQDISC,
+    RTM_GETTCLASS,
+    RTM_GETTFILTER,
+    RTM_NEWTFILTER,
+    TC_H_ROOT,
+    TCA_KIND,
+    TCA_OPTIONS,
+    Refused,
+    Rtnl,
+    attr,
+    kernel_log,
+    u32,
+    unload,
+)
+
+SECONDS = float(os.environ.get("RACE_SECONDS", "20"))
+DEVICES = ("root0", "tbf0")     # abe at the root, and below a tbf
+HANDLE, PARENT = 0x100000, 0x10001
+DELETE_MODULE = 176
+
+
+def head(dev, handle, parent, info=0):
+    return struct.pack("=BxxxiIII", 0, socket.if_nametoindex(dev), handle, parent, info)
+
+
+def place(dev):
+    return TC_H_ROOT if dev == "root0" else PARENT
+
+
+def send(dev, seed, end):
+    """Packets of both colours and all sizes, as fast as they go."""
+    rng, n = random.Random(seed), 0
+    socks = []
+    for tos in (0, 46 << 2, 46 << 2 | 2, 2):
+        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, tos)
+        s.connect((f"10.9.{DEVICES.index(dev)}.2", 9))
+        s.setblocking(False)
+        socks.append(s)
+    while time.monotonic() < end:
+        for _ in range(50):
+            try:
+                n += rng.choice(socks).send(bytes(rng.choice((18, 500, 1400)))) > 0
+            except OSError as e:
+                if e.errno not in (errno.ENOBUFS, errno.EAGAIN, errno.ENETUNREACH, errno.ENETDOWN):
+                    raise
+    return n
+
+
+def asks(operations, pause=0.0002):
+    """A worker that asks rtnetlink for these, a pause after each; how many were granted."""
+    def worker(dev, seed, end):
+        rng, nl, n = random.Random(seed), Rtnl(), 0
+        for operation in itertools.cycle(operations):
+            if time.monotonic() > end:
+                return n
+            try:
+                operation(nl, dev, rng)
+                n += 1
+            except Refused:
+                pass
+            time.sleep(pause)
+    return worker
+
+
+def change(nl, dev, rng):
+    nl.qdisc(0, dev, place(dev), HANDLE, random_options(rng))
+
+
+def limits(nl, dev, rng):
+    nl.qdisc(0, dev, place(dev), HANDLE, u32("unit", 2) + u32("limit", rng.choice((0, 1, 2, 50, 1000))))
+
+
+def add(nl, dev, _):
+    nl.qdisc(NLM_F_CREATE | NLM_F_EXCL, dev, place(dev), HANDLE, None)
+
+
+def graft(nl, dev, rng):
+    kind, handle = rng.choice((("pfifo", 0x200000), ("abe", 0x300000), ("abe", HANDLE), ("fq_codel", 0x200000)))
+    nl.qdisc(NLM_F_CREATE | NLM_F_REPLACE, dev, place(dev), handle, None, kind=kind)
+
+
+def restore(nl, dev, _):
+    nl.qdisc(NLM_F_CREATE | NLM_F_REPLACE, dev, place(dev), HANDLE, None)
+
+
+def delete(nl, dev, _):
+    nl.talk(RTM_DELQDISC, 0, head(dev, HANDLE, place(dev)))
+
+
+def dumps(kind):
+    return lambda nl, dev, _: nl.talk(kind, NLM_F_DUMP, head(dev, HANDLE if kind != RTM_GETQDISC else 0, HANDLE))
+
+
+def classify(nl, dev, rng):
+    body = attr(TCA_KIND, b"matchall\0") + attr(TCA_OPTIONS | 0x8000, attr(1, struct.pack("=I", HANDLE | rng.choice((1, 2)))))
+    nl.talk(RTM_NEWTFILTER, NLM_F_CREATE | NLM_F_EXCL, head(dev, 0, HANDLE, 1 << 16 | socket.htons(3)) + body)
+
+
+def declassify(nl, dev, _):
+    nl.talk(RTM_DELTFILTER, 0, head(dev, 0, HANDLE))
+
+
+def link(dev, _, end):
+    n = 0
+    while time.monotonic() < end:
+        for state in ("down", "up"):
+            run(f"ip link set {dev} {state}")
+            n += 1
+        time.sleep(0.3)
+    return n
+
+
+def remove(_dev, _seed, end):
+    """How often the module went; it is loaded again when somebody asks for abe."""
+    libc, n = ctypes.CDLL(None), 0
+    while time.monotonic() < end:
+        if libc.syscall(DELETE_MODULE, b"sch_abe", os.O_NONBLOCK) == 0:
+            n += 1
+            time.sleep(0.5)  # to load it takes as long
+        time.sleep(0.001)
+    return n
+
+
+WORKERS = {
+    "changes": asks((change, change, limits)),
+    "grafts": asks((graft, restore, delete, add, restore), 0.03),
+    "dumps": asks((dumps(RTM_GETQDISC), dumps(RTM_GETTCLASS), dumps(RTM_GETTFILTER)), 0.003),
+    "filters": asks((classify, declassify), 0.002),
+    "link": link,
+}
+
+
+def work(name, function, args):
+    """Begin this in a process of its own; a file with (name, how often, fault) to be."""
+    read, write = os.pipe()
+    if not os.fork():
+        try:
+            said = (name, function(*args), None)
+        except Exception:  # noqa: BLE001 -- whatever it is, the parent has to hear of it
+            said = (name, 0, traceback.format_exc())
+        os.write(write, json.dumps(said).encode())
+        os._exit(0)
+    os.close(write)
+    return os.fdopen(read)
+
+
+def main():
+    t = lib.Tap()
+    run("modprobe -a sch_abe dummy sch_tbf sch_fq_codel cls_matchall")
+    for n, dev in enumerate(DEVICES):
+        run(f"ip link add {dev} type dummy")
+        run(f"sysctl -qw net.ipv6.conf.{dev}.disable_ipv6=1")
+        run(f"ip addr add 10.9.{n}.1/24 dev {dev}")
+        run(f"ip link set {dev} up")
+    run("tc qdisc add dev tbf0 root handle 1: tbf rate 100mbit burst 10000 limit 1000000")
+    end, results = time.monotonic() + SECONDS, []
+    for seed, dev in enumerate(DEVICES):
+        tasks = [("packets", send), ("packets", send), *WORKERS.items()]
+        for n, (name, function) in enumerate(tasks):
+            results.append(work(name, function, (dev, seed * 100 + n, end)))
+    results.append(work("removed", remove, (None, 0, end)))
+    done, faults = {}, []
+    for f in results:
+        with f:
+            name, count, fault = json.loads(f.read() or '["?", 0, "it died"]')
+        done[name] = done.get(name, 0) + count
+        faults += [f"{name}: {fault}"] if fault else []
+    t.note(f"{SECONDS:g} s: {done}")
+    t.ok(not faults, "nobody met what it does not expect", "\n".join(faults[:3]))
+    for name in ("packets", *WORKERS):
+        t.ok(done[name] > SECONDS, f"{name}: {done[name]}")
+    for dev in DEVICES:
+        run(f"ip link set {dev} up")
+        run(f"tc qdisc replace dev {dev} {'root' if dev == 'root0' else 'parent 1:1'} handle 10: abe packets limit 100")
+        send(dev, 1, time.monotonic() + 0.5)
+        t.ok(not unbalanced(dev), f"{dev}: the books balance", "\n".join(unbalanced(dev)))
+        time.sleep(1)
+        t.ok(not left(dev), f"{dev}: all drains", left(dev))
+        run(f"ip link del {dev}")
+    unload(t, "the module unloads")
+    t.ok(not kernel_log(), "the kernel's log is clean", "\n".join(kernel_log()[:40]))
+    t.done()
+
+
+if __name__ == "__main__":
+    main()
