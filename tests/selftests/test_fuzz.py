@@ -7,8 +7,8 @@
 Options right, wrong, at the edges and broken; qdiscs of other kinds grafted above
 and below, replaced, deleted; classes and filters; dumps; any of these with some
 bytes changed. Packets flow meanwhile. What is accepted has to be within the
-ranges, what is refused has to change nothing, and the books have to balance at
-every look. FUZZ_SEED and FUZZ_COUNT in the environment are for another replay.
+ranges, and the books have to balance at every look; that what is refused changes
+nothing is test_bad_input's. FUZZ_SEED and FUZZ_COUNT in the environment are for another replay.
 """
 
 import ctypes
