@@ -7,6 +7,7 @@
 #ifndef _ABE_COMPAT_H
 #define _ABE_COMPAT_H
 
+#include <linux/ethtool.h>
 #include <linux/netdevice.h>
 #include <net/pkt_sched.h>
 #include <net/sch_generic.h>
@@ -19,14 +20,39 @@
 #define MODULE_ALIAS_NET_SCH(id)	MODULE_ALIAS("sch_" id)
 #endif
 
-/* Drop reasons of qdiscs. */
-#ifdef ABE_HAVE_QDISC_DROP_REASON
+/* Drop reasons of qdiscs, which have an enumeration of their own from 7.1 on. */
+#if defined(ABE_HAVE_QDISC_DROP_ENUM)
+#define ABE_DROP_OVERLIMIT	QDISC_DROP_OVERLIMIT
+#define ABE_DROP_CONGESTED	QDISC_DROP_CONGESTED
+#elif defined(ABE_HAVE_QDISC_DROP_REASON)
+#define ABE_DROP_OVERLIMIT	SKB_DROP_REASON_QDISC_OVERLIMIT
+#define ABE_DROP_CONGESTED	SKB_DROP_REASON_QDISC_CONGESTED
+#else
+#define ABE_DROP_OVERLIMIT	0
+#define ABE_DROP_CONGESTED	0
+#endif
+
+#if defined(ABE_HAVE_QDISC_DROP_ENUM) || defined(ABE_HAVE_QDISC_DROP_REASON)
 #define abe_qdisc_drop(skb, sch, to_free, reason) \
-	qdisc_drop_reason(skb, sch, to_free, SKB_DROP_REASON_QDISC_##reason)
+	qdisc_drop_reason(skb, sch, to_free, reason)
 #else
 #define abe_qdisc_drop(skb, sch, to_free, reason) \
 	qdisc_drop(skb, sch, to_free)
 #endif
+
+/*
+ * What the device says of its link; the caller is within tc's locks. Where
+ * those are the device's own lock, too (7.1 on), the other would take it twice.
+ */
+static inline int abe_link_ksettings(struct net_device *dev,
+				     struct ethtool_link_ksettings *link)
+{
+#ifdef ABE_HAVE_NETIF_KSETTINGS
+	return netif_get_link_ksettings(dev, link);
+#else
+	return __ethtool_get_link_ksettings(dev, link);
+#endif
+}
 
 /* Segments cached by the qdisc layer, from 7.0 on. */
 static inline void abe_cb_set_one_segment(struct sk_buff *skb)

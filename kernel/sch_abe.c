@@ -643,8 +643,8 @@ static noinline int abe_lose(struct Qdisc *sch, struct abe_fifo *f,
 	f->n.drops[stage]++;
 	trace_abe_drop(sch, abe_colour_of(q, f), stage, qdisc_pkt_len(skb));
 	if (stage == ABE_LIMIT)
-		return abe_qdisc_drop(skb, sch, to_free, OVERLIMIT);
-	abe_qdisc_drop(skb, sch, to_free, CONGESTED);
+		return abe_qdisc_drop(skb, sch, to_free, ABE_DROP_OVERLIMIT);
+	abe_qdisc_drop(skb, sch, to_free, ABE_DROP_CONGESTED);
 	return NET_XMIT_CN;
 }
 
@@ -1420,7 +1420,7 @@ static u64 abe_link_rate(struct net_device *dev)
 {
 	struct ethtool_link_ksettings link;
 
-	if (__ethtool_get_link_ksettings(dev, &link) ||
+	if (abe_link_ksettings(dev, &link) ||
 	    link.base.speed == (u32)SPEED_UNKNOWN || !link.base.speed)
 		return 125000000;
 	return min(125000ULL * link.base.speed, ABE_MAX_RATE);

@@ -109,8 +109,8 @@ def test_vlan(t, _port):
     run("ip link add link outer name inner type vlan id 13")
     for n, dev in enumerate(("tag", "band", "outer", "inner")):
         run(f"sysctl -qw net.ipv6.conf.{dev}.disable_ipv6=0")
-        run(f"ip link set {dev} addrgenmode none arp off up")
         quiet(dev)
+        run(f"ip link set {dev} addrgenmode none arp off up")
         run(f"ip addr add 10.6.{n}.1/24 dev {dev}")
         run(f"ip addr add fd06:{n}::1/64 dev {dev} nodad")
     for txvlan in ("on", "off"):
