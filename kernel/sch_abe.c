@@ -756,6 +756,30 @@ static __always_inline int abe_admit(struct Qdisc *sch, struct abe_fifo *f,
 }
 
 /*
+ * What a segment is charged: its length, or what the root's size table makes of
+ * that, as the core does for whole packets (tc-stab(8)) with a function of its
+ * own that is not exported.
+ */
+static u32 abe_charge(const struct Qdisc *sch, u32 len)
+{
+	const struct Qdisc *root = rcu_dereference_bh(sch->dev_queue->qdisc);
+	const struct qdisc_size_table *stab = rcu_dereference_bh(root->stab);
+	const struct tc_sizespec *spec;
+	u32 slot, size;
+
+	if (!stab)
+		return len;
+	spec = &stab->szopts;
+	size = max_t(s64, (s64)len + spec->overhead, 1);
+	if (!spec->tsize)
+		return size;
+	slot = max_t(s64, (s64)size + spec->cell_align, 0) >> spec->cell_log;
+	size = stab->data[slot % spec->tsize] +
+	       slot / spec->tsize * stab->data[spec->tsize - 1];
+	return max(size << spec->size_log, 1U);
+}
+
+/*
  * Split a GSO packet: a packet is then a packet to the probabilities, and no
  * green one waits behind 64 KiB that count as one.
  */
@@ -771,8 +795,10 @@ static noinline int abe_admit_gso(struct Qdisc *sch, struct abe_fifo *f,
 	segs = skb_gso_segment(skb, features & ~NETIF_F_GSO_MASK);
 	if (IS_ERR_OR_NULL(segs))
 		return abe_lose(sch, f, skb, ABE_LIMIT, to_free);
+	/* The first segment of a fraglist is this packet: it stays with that. */
+	consume_skb(skb);
 	skb_list_walk_safe(segs, segs, next) {
-		unsigned int seg_len = segs->len;
+		unsigned int seg_len = abe_charge(sch, segs->len);
 		int err;
 
 		skb_mark_not_on_list(segs);
@@ -786,14 +812,11 @@ static noinline int abe_admit_gso(struct Qdisc *sch, struct abe_fifo *f,
 			ret = err;
 		}
 	}
-	if (!packets) {
-		__qdisc_drop(skb, to_free);
+	if (!packets)
 		return ret;
-	}
 	/* The ancestors will add one packet of the old length. */
 	qdisc_tree_reduce_backlog(sch, 1 - (int)packets,
 				  (int)len - (int)queued);
-	consume_skb(skb);
 	return NET_XMIT_SUCCESS;
 }
 
