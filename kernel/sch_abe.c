@@ -67,6 +67,17 @@ enum abe_stage { ABE_EARLY, ABE_LATE, ABE_LIMIT, ABE_STAGES };
 #define ABE_FLOOR_MIN	5
 #define ABE_FLOOR_MAX	15
 
+/*
+ * Unit time: while the drain rate is not known its limit in bytes means
+ * nothing. Until then a queue has this many packets at most, and as one of
+ * several queues of a device its share of them, but this many at least.
+ */
+#define ABE_START_PACKETS	1000
+#define ABE_START_SHARE		100
+
+/* Likewise the default of memory_limit, in bytes: each queue has so much. */
+#define ABE_MEMORY_SHARE	(4U << 20)
+
 /* A look at the drain rate takes this long and this many full-size packets. */
 #define ABE_DRAIN_NS	(25 * NSEC_PER_MSEC)
 #define ABE_DRAIN_PKTS	4
@@ -153,6 +164,8 @@ struct abe_config {
  * @green_dscp:	bit n: DSCP n is green
  * @limit:	in force, bytes or packets
  * @green_limit: in force, bytes or packets
+ * @memory_limit: in force, bytes of skb->truesize
+ * @packet_limit: packets, while the drain rate is not known (unit time)
  * @size_mask:	see abe_size()
  * @size_one:	see abe_size()
  * @flags:	TCA_ABE_F_*
@@ -174,6 +187,8 @@ struct abe_config {
  * @undue:	first blue packet not counted in @due, or NULL: all are, or
  *		there is none
  * @due:	size of the blue packets known to have reached their deadline
+ * @memory:	queued now, bytes of skb->truesize
+ * @memory_max:	the most that @memory has been
  * @looks:	green arrivals that looked at what was ahead
  * @ahead:	sum of what they found
  * @fifo:	the two queues
@@ -194,6 +209,7 @@ struct abe_config {
  * @before:	counters at the last update
  * @drain_rate:	bytes/s, given or estimated
  * @drain_known: it is not just the link's speed
+ * @queues:	queues of the device, of which this is one; else 1
  * @prob:	P in force (adaptive), Q31
  * @config:	options as given
  * @block:	filter block
@@ -203,6 +219,8 @@ struct abe_sched_data {
 	u64		green_dscp;
 	u64		limit;
 	u64		green_limit;
+	u64		memory_limit;
+	u32		packet_limit;
 	u32		size_mask;
 	u32		size_one;
 	u32		flags;
@@ -222,6 +240,8 @@ struct abe_sched_data {
 	struct abe_fifo	*peeked;
 	struct sk_buff	*undue;
 	u64		due;
+	u64		memory;
+	u64		memory_max;
 	u32		looks;
 	u64		ahead;
 	struct abe_fifo	fifo[ABE_COLOURS];
@@ -240,6 +260,7 @@ struct abe_sched_data {
 	struct abe_counters before[ABE_COLOURS];
 	u64		drain_rate;
 	bool		drain_known;
+	u32		queues;
 	u32		prob;
 	struct abe_config config;
 	struct tcf_block *block;
@@ -346,6 +367,24 @@ static u32 abe_mtu(const struct Qdisc *sch)
 	return max(psched_mtu(qdisc_dev(sch)), 64U);
 }
 
+/*
+ * Memory that the queue may hold. The default is meant for what small packets
+ * take beyond their length, and must not keep full-size ones from filling the
+ * buffer, which they do with up to twice their length. A buffer whose size is
+ * not known yet needs none for that.
+ */
+static u64 abe_memory_limit(const struct abe_sched_data *q, u32 mtu)
+{
+	u32 limit = q->config.v[TCA_ABE_MEMORY_LIMIT];
+
+	if (limit != TCA_ABE_MEMORY_LIMIT_DEFAULT)
+		return limit;
+	limit = max(limit / q->queues, ABE_MEMORY_SHARE);
+	if (q->packet_limit != U32_MAX)
+		return limit;
+	return max_t(u64, limit, 2 * q->limit * (q->size_one ? mtu : 1));
+}
+
 /* Bring everything that depends on the drain rate, P or MTU up to date. */
 static void abe_scale(struct Qdisc *sch)
 {
@@ -369,14 +408,19 @@ static void abe_scale(struct Qdisc *sch)
 		 * min would then leave the link idle.
 		 */
 		q->spare = min;
+		q->packet_limit = q->drain_known ? U32_MAX :
+				  max_t(u32, ABE_START_PACKETS / q->queues,
+					ABE_START_SHARE);
 	} else {
 		q->spare = 0;
+		q->packet_limit = U32_MAX;
 		q->limit = v[TCA_ABE_LIMIT];
 		q->green_limit = v[TCA_ABE_GREEN_LIMIT];
 		min = v[TCA_ABE_MIN_TH];
 		max = v[TCA_ABE_MAX_TH];
 	}
 	abe_red_set(&q->red, min, max);
+	q->memory_limit = abe_memory_limit(q, mtu);
 
 	/* -log2(1 - w) for each packet, 48 fraction bits, times packets/ns */
 	if (q->red.weight >= ABE_Q31_ONE)
@@ -448,34 +492,6 @@ static noinline void abe_control(struct Qdisc *sch, u64 now)
 	q->ahead = 0;
 	q->looks = 0;
 	q->update_at = now + (u64)q->config.v[TCA_ABE_INTERVAL] * NSEC_PER_USEC;
-}
-
-/*
- * Measure the drain rate. A look runs within one busy period, long enough
- * that batches of the device below and single packets do not matter; one that
- * the queue runs empty in is thrown away, as the link may then have waited.
- */
-static noinline void abe_drain(struct Qdisc *sch, u64 now)
-{
-	struct abe_sched_data *q = qdisc_priv(sch);
-	u64 bytes = q->fifo[ABE_BLUE].n.bytes + q->fifo[ABE_GREEN].n.bytes;
-	u64 rate;
-
-	if (q->drain_from) {
-		if (bytes - q->drain_bytes < (u64)ABE_DRAIN_PKTS * abe_mtu(sch))
-			return;
-		rate = mul_u64_u64_div_u64(bytes - q->drain_bytes,
-					   NSEC_PER_SEC, now - q->drain_from);
-		if (q->drain_known)
-			rate = q->drain_rate - (q->drain_rate >> ABE_DRAIN_SHIFT) +
-			       (rate >> ABE_DRAIN_SHIFT);
-		q->drain_rate = clamp(rate, 1ULL, ABE_MAX_RATE);
-		q->drain_known = true;
-		abe_scale(sch);
-	}
-	q->drain_from = now;
-	q->drain_bytes = bytes;
-	q->drain_at = now + ABE_DRAIN_NS;
 }
 
 /* --- colours --- */
@@ -686,14 +702,20 @@ static __always_inline int abe_admit_passed(struct Qdisc *sch,
 					    struct sk_buff **to_free)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
+	u64 memory;
 	u32 size;
 
 	if (f == &q->fifo[ABE_GREEN] && abe_late(q))
 		return abe_lose(sch, f, skb, ABE_LATE, to_free);
 	size = q->size + abe_size(q, skb);
-	if (unlikely(size > q->limit))
+	memory = q->memory + skb->truesize;
+	if (unlikely(size > q->limit || memory > q->memory_limit ||
+		     sch->q.qlen >= q->packet_limit))
 		return abe_lose(sch, f, skb, ABE_LIMIT, to_free);
 	q->size = size;
+	q->memory = memory;
+	if (unlikely(memory > q->memory_max))
+		q->memory_max = memory;
 	abe_append(sch, f, skb);
 	return NET_XMIT_SUCCESS;
 }
@@ -954,11 +976,111 @@ static __always_inline struct sk_buff *abe_take(struct Qdisc *sch,
 	}
 	q->peeked = NULL;
 	q->size -= size;
+	q->memory -= skb->truesize;
 	f->head = skb->next;
 	skb_mark_not_on_list(skb);
 	qdisc_qstats_backlog_dec(sch, skb);
 	sch->q.qlen--;
 	return skb;
+}
+
+/* --- a queue that has become too long --- */
+
+/*
+ * @packets that had got into the queue are thrown out of it. They are drops,
+ * but not losses of this interval: the control loop must not see them.
+ */
+static void abe_unqueue(struct abe_sched_data *q, struct abe_fifo *f,
+			u32 packets)
+{
+	struct abe_counters *before = &q->before[abe_colour_of(q, f)];
+
+	f->n.queued -= packets;
+	f->n.drops[ABE_LIMIT] += packets;
+	before->queued -= packets;
+	before->drops[ABE_LIMIT] += packets;
+}
+
+/*
+ * Where a packet is missed least: blue, the oldest, whose sender learns soonest
+ * what the link is like. Green only where it could not keep its bound any more,
+ * or where there is nothing else.
+ */
+static struct abe_fifo *abe_spare(struct abe_sched_data *q)
+{
+	struct abe_fifo *green = &q->fifo[ABE_GREEN];
+	struct abe_fifo *blue = &q->fifo[ABE_BLUE];
+
+	if (!blue->head ||
+	    (green->head && abe_fifo_size(q, green) > q->green_limit))
+		return green;
+	return blue;
+}
+
+/*
+ * Drop what the limits in force have no room for, but leave @keep packets.
+ * Return: the packets, to be freed.
+ */
+static struct sk_buff *abe_trim(struct Qdisc *sch, unsigned int keep)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+	unsigned int packets = 0, bytes = 0;
+	struct sk_buff *skb, *list = NULL;
+	struct abe_fifo *f;
+
+	while (sch->q.qlen > keep &&
+	       (q->size > q->limit || q->memory > q->memory_limit ||
+		sch->q.qlen > q->packet_limit)) {
+		f = abe_spare(q);
+		skb = abe_take(sch, f);
+		f->n.bytes_in -= qdisc_pkt_len(skb);
+		abe_unqueue(q, f, 1);
+		trace_abe_drop(sch, abe_colour_of(q, f), ABE_LIMIT,
+			       qdisc_pkt_len(skb));
+		qdisc_qstats_drop(sch);
+		bytes += qdisc_pkt_len(skb);
+		packets++;
+		skb->next = list;
+		list = skb;
+	}
+	if (packets && !q->size)
+		abe_idle(q, ktime_get_ns());
+	q->average = min(q->average, q->limit << 32);
+	qdisc_tree_reduce_backlog(sch, packets, bytes);
+	return list;
+}
+
+/*
+ * Measure the drain rate. A look runs within one busy period, long enough
+ * that batches of the device below and single packets do not matter; one that
+ * the queue runs empty in is thrown away, as the link may then have waited.
+ */
+static noinline void abe_drain(struct Qdisc *sch, u64 now)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+	u64 bytes = q->fifo[ABE_BLUE].n.bytes + q->fifo[ABE_GREEN].n.bytes;
+	bool first;
+	u64 rate;
+
+	if (q->drain_from) {
+		if (bytes - q->drain_bytes < (u64)ABE_DRAIN_PKTS * abe_mtu(sch))
+			return;
+		rate = mul_u64_u64_div_u64(bytes - q->drain_bytes,
+					   NSEC_PER_SEC, now - q->drain_from);
+		if (q->drain_known)
+			rate = q->drain_rate - (q->drain_rate >> ABE_DRAIN_SHIFT) +
+			       (rate >> ABE_DRAIN_SHIFT);
+		q->drain_rate = clamp(rate, 1ULL, ABE_MAX_RATE);
+		first = !q->drain_known;
+		q->drain_known = true;
+		abe_scale(sch);
+		/* Not empty: a parent must not hear that now. */
+		if (first)
+			kfree_skb_list(abe_trim(sch, 1));
+	}
+	q->drain_from = now;
+	q->drain_bytes = bytes;
+	q->drain_at = now + ABE_DRAIN_NS;
 }
 
 /* After a departure, where somebody listens or a look at the rate is due. */
@@ -1099,6 +1221,8 @@ static struct {
 		"abe: the mask of green_mark must be within 0 .. 0xffffffff" },
 	[TCA_ABE_SEED] = { { 0, U64_MAX },
 		"abe: seed must be within 0 (random) .. 2^64 - 1" },
+	[TCA_ABE_MEMORY_LIMIT] = { { 1 << 16, U32_MAX },
+		"abe: memory_limit must be within 64 KiB .. 2^32 - 1 bytes" },
 };
 
 #define ABE_U32(attr)	NLA_POLICY_FULL_RANGE(NLA_U32, &abe_options[attr].range)
@@ -1134,6 +1258,7 @@ static const struct nla_policy abe_policy[__TCA_ABE_MAX] = {
 	[TCA_ABE_GREEN_MARK] = { .type = NLA_U32 },
 	[TCA_ABE_GREEN_MASK] = { .type = NLA_U32 },
 	[TCA_ABE_SEED] = { .type = NLA_U64 },
+	[TCA_ABE_MEMORY_LIMIT] = ABE_U32(TCA_ABE_MEMORY_LIMIT),
 };
 
 /*
@@ -1201,6 +1326,7 @@ static void abe_defaults(struct abe_config *cfg, u32 unit)
 			[TCA_ABE_OFFSET_MAX] = (time ? 100 : 200) *
 					       USEC_PER_MSEC,
 			[TCA_ABE_ALPHA_MAX] = 100 << 16,
+			[TCA_ABE_MEMORY_LIMIT] = TCA_ABE_MEMORY_LIMIT_DEFAULT,
 		},
 		/* NQB and EF */
 		.green_dscp = BIT_ULL(45) | BIT_ULL(46),
@@ -1378,52 +1504,12 @@ static void abe_apply(struct Qdisc *sch, const struct abe_config *cfg)
 		abe_recount(q);
 }
 
-/*
- * @packets that had got into the queue are thrown out of it. They are drops,
- * but not losses of this interval: the control loop must not see them.
- */
-static void abe_unqueue(struct abe_sched_data *q, struct abe_fifo *f,
-			u32 packets)
-{
-	struct abe_counters *before = &q->before[abe_colour_of(q, f)];
-
-	f->n.queued -= packets;
-	f->n.drops[ABE_LIMIT] += packets;
-	before->queued -= packets;
-	before->drops[ABE_LIMIT] += packets;
-}
-
-/* Drop what a smaller limit has no room for. */
-static void abe_trim(struct Qdisc *sch)
-{
-	struct abe_sched_data *q = qdisc_priv(sch);
-	unsigned int packets = 0, bytes = 0;
-	struct abe_fifo *f;
-	struct sk_buff *skb;
-
-	while (q->size > q->limit) {
-		f = abe_next(q);
-		skb = abe_take(sch, f);
-		f->n.bytes_in -= qdisc_pkt_len(skb);
-		abe_unqueue(q, f, 1);
-		trace_abe_drop(sch, abe_colour_of(q, f), ABE_LIMIT,
-			       qdisc_pkt_len(skb));
-		qdisc_qstats_drop(sch);
-		bytes += qdisc_pkt_len(skb);
-		packets++;
-		rtnl_kfree_skbs(skb, skb);
-	}
-	if (packets && !q->size)
-		abe_idle(q, ktime_get_ns());
-	q->average = min(q->average, q->limit << 32);
-	qdisc_tree_reduce_backlog(sch, packets, bytes);
-}
-
 static int abe_change(struct Qdisc *sch, struct nlattr *opt,
 		      struct netlink_ext_ack *extack)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
 	struct abe_config cfg = q->config;
+	struct sk_buff *dropped;
 	int err;
 
 	if (!opt)
@@ -1433,8 +1519,9 @@ static int abe_change(struct Qdisc *sch, struct nlattr *opt,
 		return err;
 	sch_tree_lock(sch);
 	abe_apply(sch, &cfg);
-	abe_trim(sch);
+	dropped = abe_trim(sch, 0);
 	sch_tree_unlock(sch);
+	kfree_skb_list(dropped);
 	return 0;
 }
 
@@ -1449,6 +1536,17 @@ static u64 abe_link_rate(struct net_device *dev)
 	return min(125000ULL * link.base.speed, ABE_MAX_RATE);
 }
 
+/*
+ * Queues of the device that this is perhaps one of. Below a root that is no mq
+ * it is the only one: then it starts with less than it could have.
+ */
+static u32 abe_queues(const struct Qdisc *sch)
+{
+	if (sch->parent == TC_H_ROOT)
+		return 1;
+	return max(qdisc_dev(sch)->real_num_tx_queues, 1U);
+}
+
 static int abe_init(struct Qdisc *sch, struct nlattr *opt,
 		    struct netlink_ext_ack *extack)
 {
@@ -1459,7 +1557,8 @@ static int abe_init(struct Qdisc *sch, struct nlattr *opt,
 	u64 now = ktime_get_ns();
 	int err;
 
-	q->drain_rate = abe_link_rate(qdisc_dev(sch));
+	q->queues = abe_queues(sch);
+	q->drain_rate = max(abe_link_rate(qdisc_dev(sch)) / q->queues, 1ULL);
 	q->update_at = U64_MAX;
 	abe_idle(q, now);
 
@@ -1504,6 +1603,7 @@ static void abe_reset(struct Qdisc *sch)
 		abe_unqueue(q, f, abe_len(f));
 	}
 	abe_recount(q);
+	q->memory = 0;
 	q->peeked = NULL;
 	abe_idle(q, ktime_get_ns());
 	abe_forget_gaps(q);
@@ -1601,6 +1701,9 @@ static int abe_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 	st.loss_green_late = abe_loss_q31(loop->loss_late);
 	abe_colour_stats(&q->fifo[ABE_GREEN], &st.green);
 	abe_colour_stats(&q->fifo[ABE_BLUE], &st.blue);
+	st.memory_used = q->memory;
+	st.memory_max = q->memory_max;
+	st.memory_limit = q->memory_limit;
 	sch_tree_unlock(sch);
 
 	return gnet_stats_copy_app(d, &st, sizeof(st));

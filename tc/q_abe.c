@@ -101,6 +101,7 @@ static void explain(void)
 		"               [ offset TIME ] [ offset_max TIME ] [ alpha_max X ]\n"
 		"               [ green_dscp LIST|none ] [ green_mark V[/MASK]|none ]\n"
 		"               [ [no]flat ] [ [no]split_gso ] [ seed N ]\n"
+		"               [ memory_limit BYTES ]\n"
 		"N is a duration (200ms), a size (60kb) or a count of packets (60), as the\n"
 		"unit says. LIST is of DSCPs: 45,46 or NQB,EF or 40-47.\n");
 }
@@ -429,6 +430,7 @@ static const struct abe_opt abe_opts[] = {
 	OPT_FLAG("flat", FLAT),
 	OPT_FLAG("split_gso", SPLIT_GSO),
 	OPT("seed", &seed_type, TCA_ABE_SEED),
+	OPT("memory_limit", &size_type, TCA_ABE_MEMORY_LIMIT),
 };
 
 /*

@@ -129,6 +129,22 @@ static void print_drain_rate(__u64 rate)
 	abe_print_number("drain_rate", abe_number_text(json, rate), text);
 }
 
+static void print_bytes(const char *key, __u64 value)
+{
+	char json[ABE_TEXT], text[ABE_TEXT];
+
+	abe_print_number(key, abe_number_text(json, value), abe_size_text(text, value));
+}
+
+static void print_memory(const struct tc_abe_xstats *st)
+{
+	print_nl();
+	abe_print_text("  ");
+	print_bytes("memory_used", st->memory_used);
+	print_bytes("memory_max", st->memory_max);
+	print_bytes("memory_limit", st->memory_limit);
+}
+
 static void print_loop(const struct tc_abe_xstats *st, __u32 unit)
 {
 	char buf[ABE_TEXT];
@@ -159,6 +175,7 @@ static void print_loop(const struct tc_abe_xstats *st, __u32 unit)
 	print_ratio("loss_green_late", st->loss_green_late, 31);
 	print_delay("delay_blue", st->delay_blue);
 	print_delay("delay_green", st->delay_green);
+	print_memory(st);
 }
 
 /**

@@ -44,6 +44,7 @@ TC = (
     *((name, (name,)) for name in (*TIMES, "rate", "probability", "weight", "avpkt", "spacing", "loop", "rtt")),
     *((name, (name,)) for name in ("interval", "k1", "k2", "k3", "k4", "gamma1", "gamma2", "gamma3", "lambda")),
     *((name, (name,)) for name in ("offset", "offset_max", "alpha_max", "green_dscp", "green_mark", "seed")),
+    ("memory_limit", ("memory_limit",)),
     # not a number
     *((f"{name} fish", (name, "fish")) for name in (*TIMES, "rate", "probability", "weight", "avpkt", "spacing")),
     *((f"{name} fish", (name, "fish")) for name in ("loop", "rtt", "interval", "k1", "k2", "k3", "k4", "gamma1")),
@@ -52,6 +53,8 @@ TC = (
     *((f"{name} -1", (name, "-1")) for name in ("limit", "rate", "probability", "interval", "seed", "green_mark")),
     *((f"{name} nan", (name, "nan")) for name in ("probability", "weight", "k1", "gamma1", "rtt", "rate")),
     ("limit 10x", ("limit", "10x")),
+    ("memory_limit fish", ("memory_limit", "fish")),
+    ("memory_limit 10ms", ("memory_limit", "10ms")),
     ("probability 0x1", ("probability", "0x1")),
     ("limit 1e99", ("limit", "1e99")),
     ("seed 18446744073709551616", ("seed",)),
@@ -101,6 +104,9 @@ TC = (
     ("avpkt 63", ("avpkt", "64 .. 65535")),
     ("avpkt 65536", ("avpkt", "64 .. 65535")),
     ("avpkt 0", ("avpkt", "64 .. 65535")),
+    ("memory_limit 0", ("memory_limit", "64 KiB .. 2^32 - 1 bytes")),
+    ("memory_limit 65535", ("memory_limit", "64 KiB .. 2^32 - 1 bytes")),
+    ("memory_limit 4096mb", ("memory_limit",)),
     ("rate 100tbit", ("rate", "2^40")),
     ("interval 0", ("interval", "10 ms .. 10 s")),
     ("interval 0s", ("interval", "10 ms .. 10 s")),
@@ -157,6 +163,7 @@ RANGES = {
     "offset": (0, 10**7, "0 .. 10 s"),
     "offset_max": (0, 10**7, "0 .. 10 s"),
     "alpha_max": (1 << 16, 10000 << 16, "1 .. 10000"),
+    "memory_limit": (1 << 16, (1 << 32) - 1, "64 KiB .. 2^32 - 1 bytes"),
 }
 VALUES = (0, 1, 31, 32, 255, 1 << 31, (1 << 32) - 1, (1 << 64) - 1)
 UNITS = (10**7, 1 << 30, 1 << 20)  # the highest limit, in each unit
@@ -328,7 +335,7 @@ def random_value(rng, name):
         return rng.choice((0, 1, rng.getrandbits(8), rng.getrandbits(bits), (1 << bits) - 1))
     low, high, _ = RANGES[name]
     if kind == 1:
-        return max(0, rng.choice((low - 1, low, high, high + 1)))
+        return min(max(0, rng.choice((low - 1, low, high, high + 1))), (1 << bits) - 1)
     return rng.randint(low, high)
 
 

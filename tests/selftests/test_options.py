@@ -572,6 +572,7 @@ COMMON = {
     "harddrop": False, "spacing": "uniform", "rtt": 180000, "interval": 500000, "k1": 1.1, "k2": 20000,
     "k3": 2000000, "k4": 500, "gamma1": 0.8, "gamma2": 0.4, "gamma3": 0.4, "lambda": 0.4, "offset": 100000,
     "alpha_max": 100, "green_dscp": [45, 46], "green_mark": "none", "flat": False, "split_gso": True, "seed": 0,
+    "memory_limit": 32 << 20,
 }  # fmt: skip
 PAPER = {"loop": "paper", "offset_max": 200000, "ecn": False, "weight": 0.002}
 DEFAULTS = {
@@ -592,8 +593,9 @@ OTHERS = {
     "green_mark": ("0x10/0xff", "0x10/0xff"), "flat": ("", True), "split_gso": (None, False), "seed": ("99", 99),
     "loop": ("load", "load"), "offset_max": ("50ms", 50000), "ecn": ("", True), "weight": ("0.125", 0.125),
     "limit": ("70", 70), "green_limit": ("7", 7), "min": ("5", 5), "max": ("35", 35),
+    "memory_limit": ("1mb", 1 << 20),
 }  # fmt: skip
-XSTATS = ["alpha", "alpha_target", "offset", "average", "probability", "green_ahead", "updates", "green_share", "drain_rate", "limit_bytes", "green_limit_bytes", "loss_blue", "loss_green_early", "loss_green_late", "delay_blue", "delay_green"]
+XSTATS = ["alpha", "alpha_target", "offset", "average", "probability", "green_ahead", "updates", "green_share", "drain_rate", "limit_bytes", "green_limit_bytes", "loss_blue", "loss_green_early", "loss_green_late", "delay_blue", "delay_green", "memory_used", "memory_max", "memory_limit"]
 COLOUR = ["arrived", "sent", "bytes", "qlen", "backlog", "early_drops", "late_drops", "limit_drops", "marks", "delay_max"]
 
 

@@ -27,7 +27,7 @@ TCA_STATS_BASIC, TCA_STATS_QUEUE, TCA_STATS_APP = 1, 3, 4
 TC_H_ROOT = 0xFFFFFFFF
 
 # enum of kernel/include/uapi/linux/pkt_sch_abe.h, from 2 on
-NAMES = ["unit", "rate", "limit", "green_limit", "min", "max", "probability", "weight", "avpkt", "flags", "spacing", "loop", "rtt", "interval", "k1", "k2", "k3", "k4", "gamma1", "gamma2", "gamma3", "lambda", "offset", "offset_max", "alpha_max", "green_dscp", "green_mark", "green_mask", "seed"]
+NAMES = ["unit", "rate", "limit", "green_limit", "min", "max", "probability", "weight", "avpkt", "flags", "spacing", "loop", "rtt", "interval", "k1", "k2", "k3", "k4", "gamma1", "gamma2", "gamma3", "lambda", "offset", "offset_max", "alpha_max", "green_dscp", "green_mark", "green_mask", "seed", "memory_limit"]
 NUMBER = {name: n for n, name in enumerate(NAMES, 2)}
 WIDE = ("rate", "green_dscp", "seed")  # u64; flags is a bitfield32, the rest u32
 

@@ -78,10 +78,17 @@ enum {
 	TCA_ABE_GREEN_MARK,	/* u32, green if mark & mask == value */
 	TCA_ABE_GREEN_MASK,	/* u32; 0: the mark is not looked at */
 	TCA_ABE_SEED,		/* u64, of the drop decisions; 0: random */
+	TCA_ABE_MEMORY_LIMIT,	/* u32, bytes that the queued packets may take */
 	__TCA_ABE_MAX
 };
 
 #define TCA_ABE_MAX (__TCA_ABE_MAX - 1)
+
+/*
+ * The default of TCA_ABE_MEMORY_LIMIT. It alone is fitted to the limit in force:
+ * twice that is allowed where it is more, and less to each of a device's queues.
+ */
+#define TCA_ABE_MEMORY_LIMIT_DEFAULT	(32U << 20)
 
 /**
  * struct tc_abe_colour - counters of one colour
@@ -134,6 +141,9 @@ struct tc_abe_colour {
  * @loss_green_late: smoothed second-stage loss ratio q''_g, Q1.31
  * @green:	counters of the green packets
  * @blue:	counters of the blue packets
+ * @memory_used: memory of the queued packets, bytes
+ * @memory_max:	the most that it has been
+ * @memory_limit: the limit in force
  *
  * New members go to the end; a reader checks the size it was given.
  */
@@ -156,6 +166,9 @@ struct tc_abe_xstats {
 	__u32	loss_green_late;
 	struct tc_abe_colour green;
 	struct tc_abe_colour blue;
+	__u64	memory_used;
+	__u64	memory_max;
+	__u64	memory_limit;
 };
 
 /* TCA_STATS_APP of a class is the struct tc_abe_colour of its colour. */
