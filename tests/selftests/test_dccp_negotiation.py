@@ -106,6 +106,8 @@ def lists():
     with dccp.sock("a") as s:
         got = dccp.available(s)
         tap.ok(got == [2, 3, *OURS], "the available CCIDs, in order", got)
+        short = list(s.getsockopt(dccp.SOL_DCCP, dccp.AVAILABLE_CCIDS, 4))
+        tap.ok(short == got[:4], "and the first four of them, where there is room for no more", short)
         tap.ok(error_of(s.getsockopt, dccp.SOL_DCCP, dccp.TX_CCID, 4) == "ENOPROTOOPT",
                "without a connection there is no CCID to tell")
     for bad in ([5], [4, 5], [0], [1], [255], [], [2] * 252):
