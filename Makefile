@@ -3,6 +3,11 @@
 # The modules are built by kbuild (see Kbuild) out of this tree's way, in
 # build/modules/. `make help` lists the targets.
 
+# Kbuild splits paths there, and make its targets.
+ifneq ($(words $(subst :, ,$(CURDIR))),1)
+$(error The kernel's build system takes no path with blanks or colons; move this directory: $(CURDIR))
+endif
+
 # The kernel that `make` and `make install` build for: the running one, or else
 # the newest whose headers are installed.
 KDIR ?= $(firstword $(wildcard /lib/modules/$(shell uname -r)/build) \
