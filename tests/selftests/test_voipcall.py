@@ -664,6 +664,42 @@ def test_silence(t):
     t.ok(counts[0] == counts[1] != counts[2], "the seed decides", counts)
 
 
+def test_clock_set(t):
+    """Somebody sets the clock in the middle of a call, forth and back, and forth."""
+    netem("delay 30ms 2ms")
+
+    def during():
+        for step in (5, -5, 3600):
+            time.sleep(3)
+            time.clock_settime(time.CLOCK_REALTIME, time.clock_gettime(time.CLOCK_REALTIME) + step)
+
+    for name, udp in (("UDP", True), ("DCCP", False)):
+        c = Result("--time", 12, *([] if udp else ["--ccid", "2"]), udp=udp, during=during)
+        delays = [c.far["delay_ms"]["min"], c.far["delay_ms"]["max"]] if c.far else []
+        t.ok(c.good and delays[0] and 27 < delays[0] <= delays[1] < 36, f"{name}: the delays are those of the path", c)
+        t.ok(c.good and 20 < c.far["duration"] * 2 < 30 and c.far["jitter_max_ms"] < 4, f"{name}: nor does anything else show it", c)
+        t.ok(c.good and near(c.far["clock_step_ms"], 3.6e6, 1) and near(c.near["clock_step_ms"], 3.6e6, 1), f"{name}: both sides say so", c)
+    c = Result("--time", 1)
+    t.ok(c.good and c.near["clock_step_ms"] == 0 == c.far["clock_step_ms"], "a clock that is left alone", c)
+    res = run("voipcall call 10.0.2.1 --udp --time 1 --timeout 1", ns="a", check=False)
+    t.ok(res.returncode and "clock" not in res.stdout, "and no word of it", res)
+    netem()
+
+
+def test_closed_output(t):
+    """Where standard output is closed its number must not become the socket's, or the peer gets the report."""
+    for closed, status in ((">&-", 1), ("2>&-", 0), ("<&-", 0), ("<&- >&- 2>&-", 1)):
+        for mode in ("--udp", "--ccid 2"):
+            capture = Capture("in")
+            one = Listener("--once", *mode.split())
+            res = run(["sh", "-c", f"exec voipcall call {B4} {mode} --time 1 {closed}"], ns="a", check=False)
+            far_status, reports, _ = one.end()
+            sent = [Packet(*q).payload for q in capture.packets()]
+            text = [data for data in sent if b"packets" in data or b"voipcall" in data]
+            good = res.returncode == status and not far_status and reports and reports[0]["received"]["packets"] == 50
+            t.ok(good and not text and len(sent) > 50, f"{mode} {closed}: the call goes well, and the peer gets no text", (res, reports, text[:1]))
+
+
 # Others
 
 

@@ -13,6 +13,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../../tools/lib/fds.h"
 #include "abeload.h"
 
 static const char help_text[] =
@@ -497,6 +498,7 @@ static int cmd_send(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+	occupy_standard_fds();
 	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
 		fputs(help_text, stdout);
 		return 0;

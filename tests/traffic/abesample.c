@@ -32,6 +32,7 @@
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 #include "../../kernel/include/uapi/linux/pkt_sch_abe.h"
+#include "../../tools/lib/fds.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define __printf(a, b)	__attribute__((__format__(__printf__, a, b)))
@@ -745,6 +746,7 @@ int main(int argc, char **argv)
 	struct sigaction sa = { .sa_handler = on_signal };
 	int id, index = -1, at;
 
+	occupy_standard_fds();
 	for (;;) {
 		at = optind;
 		id = getopt_long(argc, argv, ":", options, &index);

@@ -30,6 +30,7 @@
 #include <unistd.h>
 
 #include "../../ccid/include/uapi/linux/dccp_tfrc.h"
+#include "../../tools/lib/fds.h"
 
 #define SOL_DCCP	269
 #define NSEC		1000000000LL
@@ -350,6 +351,7 @@ int main(int argc, char **argv)
 	char line;
 	int c;
 
+	occupy_standard_fds();
 	while ((c = getopt(argc, argv, "s:S:r:t:w:W:p:o:P:n:d:j:Vagh")) != -1) {
 		switch (c) {
 		case 's':

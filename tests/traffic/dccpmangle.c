@@ -26,6 +26,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "../../tools/lib/fds.h"
 
 #define DCCP		33
 #define MAX_LEN		1400	/* of a DCCP packet that we make */
@@ -572,6 +573,7 @@ int main(int argc, char **argv)
 	unsigned int i;
 	int c, big = 4 << 20;
 
+	occupy_standard_fds();
 	state = 1;
 	while ((c = getopt(argc, argv, "n:m:p:s:xS:h")) != -1) {
 		switch (c) {

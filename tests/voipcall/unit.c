@@ -123,6 +123,23 @@ static void test_rtp(void)
 	ok(!rtp_parse(&q, other, 33), "RTP: another version");
 }
 
+/* Connection tracking must let all of it pass; the report itself is test_conntrack's. */
+static void test_sizes(void)
+{
+	size_t most = 0;
+
+	for (unsigned int i = 0; i < codec_count; i++) {
+		const struct codec *c = &codecs[i];
+
+		for (unsigned int mode = 0; mode < c->modes; mode++) {
+			size_t len = RTP_HEADER + codec_payload(c, mode, PTIME_MAX);
+
+			most = len > most ? len : most;
+		}
+	}
+	ok(most == 172 && most <= SEND_MAX, "the largest packet of any codec is small enough");
+}
+
 static void test_rtcp(void)
 {
 	__u8 app[8] = "12345678", buf[256];
@@ -343,6 +360,7 @@ int main(void)
 	test_seq();
 	test_jitter();
 	test_rtp();
+	test_sizes();
 	test_rtcp();
 	test_noise();
 	test_metrics();

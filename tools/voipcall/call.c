@@ -26,6 +26,37 @@
 
 #define FIRST_RTCP	NSEC_PER_SEC
 
+/* Two readings of the clock's offset differ by less, unless it was set. */
+#define CLOCK_STEP	NSEC_PER_MSEC
+
+/* What travels in packets: see voipcall.h. */
+__s64 call_time(const struct call *c)
+{
+	return now(CLOCK_MONOTONIC) + c->clock;
+}
+
+/* By how much the system's clock was set since the call began, ns; 0: not at all. */
+__s64 call_clock_step(const struct call *c)
+{
+	__s64 step = clock_offset() - c->clock;
+
+	return llabs(step) < CLOCK_STEP ? 0 : step;
+}
+
+/* A reading of CLOCK_REALTIME, perhaps the kernel's stamp of a packet, in the call's time. */
+static __s64 call_arrival(struct call *c, __s64 realtime)
+{
+	__s64 offset = clock_offset();
+
+	if (llabs(offset - c->clock_now) >= CLOCK_STEP) {
+		/* set just now, and nobody knows on which side of that the stamp is */
+		c->clock_now = offset;
+		return call_time(c);
+	}
+	/* plain where nothing was set: each reading of the offset is off by a little */
+	return llabs(offset - c->clock) < CLOCK_STEP ? realtime : realtime - (offset - c->clock);
+}
+
 struct call *call_new(const struct options *o, int fd, bool caller)
 {
 	struct call *c = calloc(1, sizeof(*c));
@@ -41,6 +72,8 @@ struct call *call_new(const struct options *o, int fd, bool caller)
 	c->tx.ssrc = (__u32)random_number();
 	c->rng = random_number();
 	snprintf(c->cname, sizeof(c->cname), "%016llx", random_number());
+	c->clock = clock_offset();
+	c->clock_now = c->clock;
 	c->next_frame = NEVER;
 	c->next_rtcp = NEVER;
 	c->next_progress = NEVER;
@@ -197,7 +230,7 @@ static void call_goodbye(struct call *c, const struct rtcp_packet *p)
 	c->give_up = at + GRACE + c->opt->timeout;
 }
 
-static void call_rtcp(struct call *c, const struct datagram *d)
+static void call_rtcp(struct call *c, const struct datagram *d, __s64 arrived)
 {
 	enum message msg;
 	struct rtcp_packet p;
@@ -208,10 +241,10 @@ static void call_rtcp(struct call *c, const struct datagram *d)
 	msg = p.app ? p.app_subtype : MSG_NONE;
 	if (p.has_sr) {
 		c->sr_ntp = p.ntp >> 16;
-		c->sr_at = ntp_time(d->arrived);
+		c->sr_at = ntp_time(arrived);
 	}
 	if (p.has_block)
-		receiver_round_trip(&c->rx, rtcp_round_trip_ms(&p.block, ntp_time(d->arrived)));
+		receiver_round_trip(&c->rx, rtcp_round_trip_ms(&p.block, ntp_time(arrived)));
 
 	if (msg == MSG_OFFER && !c->caller && c->state <= CALL_TALKING)
 		call_offered(c, &p);
@@ -243,7 +276,7 @@ static void call_adopt(struct call *c, const struct rtp_packet *p)
 		c->next_progress = c->start + c->opt->interval;
 }
 
-static void call_rtp(struct call *c, const struct datagram *d)
+static void call_rtp(struct call *c, const struct datagram *d, __s64 arrived)
 {
 	struct rtp_packet p;
 
@@ -256,18 +289,20 @@ static void call_rtp(struct call *c, const struct datagram *d)
 		call_talk(c);
 	else if (c->state == CALL_WAITING)
 		call_adopt(c, &p);
-	if (!receiver_add(&c->rx, &p, d->arrived, d->ce))
+	if (!receiver_add(&c->rx, &p, arrived, d->ce))
 		die("out of memory");
 }
 
 void call_datagram(struct call *c, const struct datagram *d)
 {
+	__s64 arrived = call_arrival(c, d->arrived);
+
 	if (c->state == CALL_DONE)
 		return;
 	if (rtcp_is(d->data, d->len))
-		call_rtcp(c, d);
+		call_rtcp(c, d, arrived);
 	else
-		call_rtp(c, d);
+		call_rtp(c, d, arrived);
 }
 
 /* The connection is gone. */

@@ -58,6 +58,24 @@ __s64 now(clockid_t clock)
 	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
 }
 
+/* CLOCK_REALTIME less CLOCK_MONOTONIC: it changes when the clock is set, not while it is slewed. */
+__s64 clock_offset(void)
+{
+	__s64 offset, before, took, least = INT64_MAX, best = 0;
+
+	/* the reading that was interrupted least */
+	for (int i = 0; i < 3; i++) {
+		before = now(CLOCK_MONOTONIC);
+		offset = now(CLOCK_REALTIME) - before;
+		took = now(CLOCK_MONOTONIC) - before;
+		if (took < least) {
+			least = took;
+			best = offset;
+		}
+	}
+	return best;
+}
+
 /* splitmix64: any seed and stream number give an independent start. */
 static __u64 rng_next(__u64 *state)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 #include "voipcall.h"
 
-#define OFFER_VERSION	1
+#define OFFER_VERSION	2
 
 #define OFFER_ONE_WAY	0x01
 #define OFFER_SILENCE	0x02
@@ -45,18 +45,19 @@ bool offer_parse(struct offer *o, const __u8 *buf, size_t len)
 	       !strncmp((const char *)buf + 16, o->codec->name, 4);
 }
 
-/* Frames not sent, number of figures, the figures as IEEE 754 doubles. */
+/* Frames not sent, number of figures, the figures as IEEE 754 single precision. */
 size_t end_pack(__u8 *buf, __u32 not_sent, const double *metrics)
 {
 	put32(buf, not_sent);
 	put32(buf + 4, metrics ? METRICS : 0);
 	for (int i = 0; metrics && i < METRICS; i++) {
-		__u64 bits;
+		float value = (float)metrics[i];
+		__u32 bits;
 
-		memcpy(&bits, &metrics[i], sizeof(bits));
-		put64(buf + END_LEN + 8 * i, bits);
+		memcpy(&bits, &value, sizeof(bits));
+		put32(buf + END_LEN + 4 * i, bits);
 	}
-	return END_LEN + (metrics ? 8 * METRICS : 0);
+	return END_LEN + (metrics ? 4 * METRICS : 0);
 }
 
 bool end_parse(const __u8 *buf, size_t len, __u32 *not_sent, double *metrics, bool *has_metrics)
@@ -66,9 +67,11 @@ bool end_parse(const __u8 *buf, size_t len, __u32 *not_sent, double *metrics, bo
 	*not_sent = get32(buf);
 	*has_metrics = get32(buf + 4) >= METRICS && len >= MESSAGE_MAX;
 	for (int i = 0; *has_metrics && i < METRICS; i++) {
-		__u64 bits = get64(buf + END_LEN + 8 * i);
+		__u32 bits = get32(buf + END_LEN + 4 * i);
+		float value;
 
-		memcpy(&metrics[i], &bits, sizeof(bits));
+		memcpy(&value, &bits, sizeof(value));
+		metrics[i] = value;
 	}
 	return true;
 }

@@ -12,7 +12,7 @@
 #define GAIN		(1 / 32.0)
 #define START_DEVIATION	(10 * NSEC_PER_MSEC)
 
-/* At the start of a payload: marks it as ours, then CLOCK_REALTIME in ns. */
+/* At the start of a payload: marks it as ours, then the sender's time in ns. */
 #define STAMP_MAGIC	0x566f4950U
 
 void stamp_put(__u8 *payload, __s64 realtime)
@@ -140,7 +140,7 @@ static void receiver_count_mode(struct receiver *r, size_t payload)
  * receiver_add - an RTP packet has come
  * @r:		receiver
  * @p:		the packet
- * @arrived:	when, CLOCK_REALTIME, ns
+ * @arrived:	when, ns
  * @ce:		with Congestion Experienced
  *
  * Return: false if memory is short.

@@ -49,15 +49,16 @@ static const struct metric_name {
 	[M_MOS] = { NULL, "mos" },
 };
 
-static void json_number(double value)
+static void json_number(double value, int digits)
 {
+	/* counts to the last digit; what came over the wire has no more than seven */
 	if (isfinite(value))
-		printf("%.10g", value);
+		printf("%.*g", value == trunc(value) ? 10 : digits, value);
 	else
 		fputs("null", stdout);
 }
 
-static void json_metrics(const double *m)
+static void json_metrics(const double *m, int digits)
 {
 	const char *group = NULL, *sep = "";
 
@@ -70,7 +71,7 @@ static void json_metrics(const double *m)
 		}
 		group = names[i].group;
 		printf("%s\"%s\": ", sep, names[i].name);
-		json_number(m[i]);
+		json_number(m[i], digits);
 		sep = ", ";
 	}
 	if (group)
@@ -151,17 +152,18 @@ static void report_json(const struct call *c, const double *m)
 	       c->rx.ptime, c->offer.dscp, json_bool(c->offer.ecn), json_bool(c->offer.silence),
 	       json_bool(c->offer.one_way));
 	printf("\"duration\": %.3f, ", (double)(c->stop - c->start) / NSEC_PER_SEC);
+	printf("\"clock_step_ms\": %.3f, ", (double)call_clock_step(c) / NSEC_PER_MSEC);
 	json_text("failure", c->failure[0] ? c->failure : NULL);
 	json_sent(c);
 	fputs(", ", stdout);
-	json_metrics(m);
+	json_metrics(m, 10);
 	fputs(", ", stdout);
 	json_text("model", model);
 	json_text("unrated", why_unrated(m));
 	fputs("\"far_end\": ", stdout);
 	if (c->has_far) {
 		fputs("{", stdout);
-		json_metrics(c->far);
+		json_metrics(c->far, 7);
 		fputs("}", stdout);
 	} else {
 		fputs("null", stdout);
@@ -243,6 +245,9 @@ static void report_text(const struct call *c, const double *m)
 		printf(" (CCID %d back)", c->ccid_rx);
 	printf(", %s, %.1f s\n", c->rx.codec ? c->rx.codec->name : "codec unknown",
 	       (double)(c->stop - c->start) / NSEC_PER_SEC);
+	if (call_clock_step(c))
+		printf("  clock      set by %+.3f s meanwhile; delays are by the clock before\n",
+		       (double)call_clock_step(c) / NSEC_PER_SEC);
 	if (c->talks) {
 		printf("to %s\n", c->remote);
 		if (c->has_far)

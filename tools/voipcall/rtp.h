@@ -14,6 +14,14 @@
 #define RTP_VERSION	2
 #define MAX_PACKET	1400
 
+/*
+ * What this program sends is no longer than this, with RTP or RTCP headers. Linux
+ * takes any DCCP packet over IPv4 of more than 255 bytes for one with a wrong
+ * checksum where it tracks connections (nf_ip_checksum_partial() swaps two
+ * arguments, of which one has 8 bits): DCCP's header takes 16, an NDP count 8.
+ */
+#define SEND_MAX	(255 - 16 - 8)
+
 #define RTCP_SR		200
 #define RTCP_RR		201
 #define RTCP_SDES	202

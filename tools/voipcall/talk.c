@@ -76,7 +76,7 @@ static void send_frame(struct call *c)
 	};
 	size_t len;
 
-	stamp_put(payload, now(CLOCK_REALTIME));
+	stamp_put(payload, call_time(c));
 	len = rtp_pack(buf, sizeof(buf), &p);
 	if (send(c->fd, buf, len, MSG_NOSIGNAL) >= 0) {
 		tx->seq++;
@@ -156,8 +156,8 @@ static size_t message_pack(struct call *c, enum message msg, __u8 *buf)
  */
 bool send_rtcp(struct call *c, enum message msg, bool bye)
 {
-	__u64 ntp = ntp_time(now(CLOCK_REALTIME));
-	__u8 app[MESSAGE_MAX], buf[MAX_PACKET];
+	__u64 ntp = ntp_time(call_time(c));
+	__u8 app[MESSAGE_MAX], buf[SEND_MAX];
 	struct rtcp_packet p = {
 		.ssrc = c->tx.ssrc,
 		.has_sr = c->tx.packets > 0,

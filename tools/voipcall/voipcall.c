@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../lib/fds.h"
 #include "voipcall.h"
 
 static const char help_text[] =
@@ -288,6 +289,7 @@ int main(int argc, char **argv)
 		.timeout = 10 * NSEC_PER_SEC,
 	};
 
+	occupy_standard_fds();
 	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
 		fputs(help_text, stdout);
 		return 0;

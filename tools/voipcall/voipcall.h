@@ -2,8 +2,9 @@
 /*
  * voipcall: options, sockets, calls, reports.
  *
- * Times are nanoseconds. Schedules run on CLOCK_MONOTONIC; what travels in a
- * packet is CLOCK_REALTIME.
+ * Times are nanoseconds. Schedules run on CLOCK_MONOTONIC. What travels in a
+ * packet is the call's time: what CLOCK_REALTIME was when the call began, and
+ * CLOCK_MONOTONIC since, so that no step of the system's clock moves it.
  */
 #ifndef VOIPCALL_H
 #define VOIPCALL_H
@@ -97,7 +98,7 @@ bool rate_read(int fd, unsigned int ptime, struct rate *r);
  * struct datagram - something received
  * @data:	the bytes
  * @len:	their number
- * @arrived:	CLOCK_REALTIME
+ * @arrived:	CLOCK_REALTIME; call_datagram() turns it into the call's time
  * @ce:		with Congestion Experienced
  * @from:	UDP listener: who sent it
  * @from_len:	length of @from
@@ -158,7 +159,7 @@ enum message {
 
 #define OFFER_LEN	20
 #define END_LEN		8
-#define MESSAGE_MAX	(END_LEN + 8 * METRICS)
+#define MESSAGE_MAX	(END_LEN + 4 * METRICS)
 
 size_t offer_pack(__u8 *buf, const struct offer *o);
 bool offer_parse(struct offer *o, const __u8 *buf, size_t len);
@@ -237,6 +238,8 @@ enum call_state {
  * @tx:		what it sends
  * @rx:		what it receives
  * @cname:	RTCP canonical name
+ * @clock:	the call's time less CLOCK_MONOTONIC
+ * @clock_now:	CLOCK_REALTIME less CLOCK_MONOTONIC when a datagram came last
  * @start:	when talking began
  * @stop:	when it ended, or is to end
  * @next_frame, @next_rtcp, @next_state, @next_progress: when to do what
@@ -265,6 +268,8 @@ struct call {
 	struct sender		tx;
 	struct receiver		rx;
 	char			cname[24];
+	__s64			clock;
+	__s64			clock_now;
 	__s64			start;
 	__s64			stop;
 	__s64			next_frame;
@@ -289,6 +294,8 @@ void call_timers(struct call *c, __s64 now);
 void call_readable(struct call *c);
 void call_datagram(struct call *c, const struct datagram *d);
 void call_hang_up(struct call *c);
+__s64 call_time(const struct call *c);
+__s64 call_clock_step(const struct call *c);
 
 void sender_init(struct call *c);
 void sender_talk(struct call *c, __s64 now);
@@ -306,6 +313,7 @@ noreturn void die_errno(const char *fmt, ...) __printf(1, 2);
 void complain(const char *fmt, ...) __printf(1, 2);
 
 __s64 now(clockid_t clock);
+__s64 clock_offset(void);
 __u64 rng_seed(__u64 seed, __u64 stream);
 double rng_uniform(__u64 *state);
 __u64 random_number(void);

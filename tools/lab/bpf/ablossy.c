@@ -23,6 +23,7 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+#include "../../lib/fds.h"
 #include "ablossy.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
@@ -693,6 +694,7 @@ int main(int argc, char **argv)
 	const char *command = argc > 1 ? argv[1] : "";
 	bool add = !strcmp(command, "add");
 
+	occupy_standard_fds();
 	if (!strcmp(command, "--help") || !strcmp(command, "-h")) {
 		fputs(help_text, stdout);
 		return 0;
