@@ -70,7 +70,7 @@ vm-files: deps-test tc tools
 	@echo "modules for the VM's kernel, $(VM_KERNEL)"
 	@dccp=$$(scripts/dccp-source build/kernels/$(VM_KERNEL)/kdir) && \
 	scripts/build-modules $(VM_KERNEL) build/kernels/$(VM_KERNEL)/kdir \
-		kernel tests/bench tests/ccid_dummy dccp=$$dccp ccid
+		kernel tests/bench tests/ccid_dummy tests/fail_split dccp=$$dccp ccid
 
 check: vm-files
 	@tests/check $(SUITES)
