@@ -73,7 +73,7 @@ enum abe_stage { ABE_EARLY, ABE_LATE, ABE_LIMIT, ABE_STAGES };
  * several queues of a device its share of them, but this many at least.
  */
 #define ABE_START_PACKETS	1000
-#define ABE_START_SHARE		100
+#define ABE_START_SHARE		300
 
 /* Likewise the default of memory_limit, in bytes: each queue has so much. */
 #define ABE_MEMORY_SHARE	(4U << 20)
@@ -286,6 +286,15 @@ static u32 abe_len(const struct abe_fifo *f)
 	return f->n.queued - f->n.sent;
 }
 
+/*
+ * Packets of both colours. The core's qlen can be more: of a root qdisc it has
+ * what the device gave back, too.
+ */
+static u32 abe_qlen(const struct abe_sched_data *q)
+{
+	return abe_len(&q->fifo[ABE_BLUE]) + abe_len(&q->fifo[ABE_GREEN]);
+}
+
 static u32 abe_backlog(const struct abe_fifo *f)
 {
 	return f->n.bytes_in - f->n.bytes;
@@ -370,7 +379,7 @@ static u32 abe_mtu(const struct Qdisc *sch)
 /*
  * Memory that the queue may hold. The default is meant for what small packets
  * take beyond their length, and must not keep full-size ones from filling the
- * buffer, which they do with up to twice their length. A buffer whose size is
+ * buffer, which with most drivers they do with twice their length. A buffer whose size is
  * not known yet needs none for that.
  */
 static u64 abe_memory_limit(const struct abe_sched_data *q, u32 mtu)
@@ -710,7 +719,8 @@ static __always_inline int abe_admit_passed(struct Qdisc *sch,
 	size = q->size + abe_size(q, skb);
 	memory = q->memory + skb->truesize;
 	if (unlikely(size > q->limit || memory > q->memory_limit ||
-		     sch->q.qlen >= q->packet_limit))
+		     (q->packet_limit != U32_MAX &&
+		      abe_qlen(q) >= q->packet_limit)))
 		return abe_lose(sch, f, skb, ABE_LIMIT, to_free);
 	q->size = size;
 	q->memory = memory;
@@ -787,18 +797,20 @@ static u32 abe_charge(const struct Qdisc *sch, u32 len)
 	const struct Qdisc *root = rcu_dereference_bh(sch->dev_queue->qdisc);
 	const struct qdisc_size_table *stab = rcu_dereference_bh(root->stab);
 	const struct tc_sizespec *spec;
-	u32 slot, size;
+	int size;
+	u32 slot;
 
 	if (!stab)
 		return len;
 	spec = &stab->szopts;
-	size = max_t(s64, (s64)len + spec->overhead, 1);
-	if (!spec->tsize)
-		return size;
-	slot = max_t(s64, (s64)size + spec->cell_align, 0) >> spec->cell_log;
-	size = stab->data[slot % spec->tsize] +
-	       slot / spec->tsize * stab->data[spec->tsize - 1];
-	return max(size << spec->size_log, 1U);
+	size = len + spec->overhead;
+	if (spec->tsize) {
+		slot = max(size + spec->cell_align, 0) >> spec->cell_log;
+		size = (stab->data[slot % spec->tsize] +
+			slot / spec->tsize * stab->data[spec->tsize - 1]) <<
+		       spec->size_log;
+	}
+	return max(size, 1);
 }
 
 /*
@@ -1028,9 +1040,9 @@ static struct sk_buff *abe_trim(struct Qdisc *sch, unsigned int keep)
 	struct sk_buff *skb, *list = NULL;
 	struct abe_fifo *f;
 
-	while (sch->q.qlen > keep &&
+	while (abe_qlen(q) > keep &&
 	       (q->size > q->limit || q->memory > q->memory_limit ||
-		sch->q.qlen > q->packet_limit)) {
+		abe_qlen(q) > q->packet_limit)) {
 		f = abe_spare(q);
 		skb = abe_take(sch, f);
 		f->n.bytes_in -= qdisc_pkt_len(skb);
@@ -1477,6 +1489,11 @@ static void abe_apply(struct Qdisc *sch, const struct abe_config *cfg)
 	if (q->config.seed != cfg->seed)
 		abe_rnd_seed(&q->rnd, cfg->seed ?: get_random_u64());
 
+	/* A rate that was given is where an estimate begins, but is none. */
+	if (q->config.rate && !cfg->rate) {
+		q->drain_known = false;
+		q->drain_from = 0;
+	}
 	q->config = *cfg;
 	q->size_one = in_packets;
 	q->size_mask = in_packets ? 0 : U32_MAX;
@@ -1558,7 +1575,8 @@ static int abe_init(struct Qdisc *sch, struct nlattr *opt,
 	int err;
 
 	q->queues = abe_queues(sch);
-	q->drain_rate = max(abe_link_rate(qdisc_dev(sch)) / q->queues, 1ULL);
+	q->drain_rate = max(div_u64(abe_link_rate(qdisc_dev(sch)), q->queues),
+			    1ULL);
 	q->update_at = U64_MAX;
 	abe_idle(q, now);
 

@@ -9,6 +9,9 @@
 
 #include "q_abe.h"
 
+#define offsetofend(type, member) \
+	(offsetof(type, member) + sizeof(((type *)NULL)->member))
+
 /* A colour's counters, in the order they are printed. */
 static const struct {
 	const char *name;
@@ -175,7 +178,6 @@ static void print_loop(const struct tc_abe_xstats *st, __u32 unit)
 	print_ratio("loss_green_late", st->loss_green_late, 31);
 	print_delay("delay_blue", st->delay_blue);
 	print_delay("delay_green", st->delay_green);
-	print_memory(st);
 }
 
 /**
@@ -184,19 +186,22 @@ static void print_loop(const struct tc_abe_xstats *st, __u32 unit)
  * @size: its size
  * @unit: what the qdisc counts in
  *
- * Newer kernels may send more, at the end. The first version of the qdisc's
- * statistics is longer than a class's by far, so the size tells them apart.
+ * Newer kernels may send more, at the end, and older ones less: that is not
+ * printed. The first version of the qdisc's statistics, which ended with the
+ * colours, is longer than a class's by far, so the size tells them apart.
  * A class's counters stand in an object of their own in JSON, because tc has
  * "bytes", "qlen" and "backlog" already.
  */
 void abe_print_stats(const void *data, size_t size, __u32 unit)
 {
 	struct tc_abe_colour colour;
-	struct tc_abe_xstats st;
+	struct tc_abe_xstats st = { 0 };
 
-	if (size >= sizeof(st)) {
-		memcpy(&st, data, sizeof(st));
+	if (size >= offsetof(struct tc_abe_xstats, memory_used)) {
+		memcpy(&st, data, size < sizeof(st) ? size : sizeof(st));
 		print_loop(&st, unit);
+		if (size >= offsetofend(struct tc_abe_xstats, memory_limit))
+			print_memory(&st);
 		if (is_json_context()) {
 			print_colour("green", &st.green);
 			print_colour("blue", &st.blue);

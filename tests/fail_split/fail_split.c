@@ -3,8 +3,8 @@
  * Let an allocation fail while abe splits a GSO packet, on a kernel without fault
  * injection: the nth within one abe_admit_gso(). sch_abe has to be loaded.
  *
- * should_failslab() is there in any kernel, for whoever wants to say that an
- * allocation is to fail. One CPU at a time may split while this is armed.
+ * 6.1 asks should_failslab() before each allocation, whether it is configured to
+ * let any fail or not; 6.12 does not. One CPU at a time may split while this is armed.
  */
 
 #include <linux/kprobes.h>

@@ -94,6 +94,16 @@ def test_unit(t, port):
     t.ok(st["qlen"] == START and not unbalanced(port.name), "change to time: 1000 packets stay", (st, unbalanced(port.name)))
 
 
+def test_rate_withdrawn(t, port):
+    """A rate that was given and is not any more: nothing is known until the next estimate."""
+    port.fresh(f"abe rate 1gbit {CALM} limit 10s")
+    port.blue(1500, size=60)
+    port.change("rate 0")
+    st = port.stats()
+    good = st["qlen"] == START and st["memory_limit"] == DEFAULT and st["drain_rate"] == 125000000
+    t.ok(good and not unbalanced(port.name), "rate 0: 1000 packets until there is an estimate", st)
+
+
 def test_estimate(t, port):
     """The first estimate: what is too long for the new limit goes, blue before green, and the books balance."""
     shapers = {
@@ -206,6 +216,7 @@ def main():
     port = Port()
     test_start(t, port)
     test_unit(t, port)
+    test_rate_withdrawn(t, port)
     test_estimate(t, port)
     test_limit(t, port)
     test_default(t, port)

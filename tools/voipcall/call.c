@@ -46,15 +46,17 @@ __s64 call_clock_step(const struct call *c)
 /* A reading of CLOCK_REALTIME, perhaps the kernel's stamp of a packet, in the call's time. */
 static __s64 call_arrival(struct call *c, __s64 realtime)
 {
-	__s64 offset = clock_offset();
+	__s64 offset = clock_offset(), at = call_time(c);
 
 	if (llabs(offset - c->clock_now) >= CLOCK_STEP) {
-		/* set just now, and nobody knows on which side of that the stamp is */
 		c->clock_now = offset;
-		return call_time(c);
+		c->clock_set = at;
 	}
-	/* plain where nothing was set: each reading of the offset is off by a little */
-	return llabs(offset - c->clock) < CLOCK_STEP ? realtime : realtime - (offset - c->clock);
+	/* each reading of the offset is off by a little: none where nothing was set */
+	if (llabs(offset - c->clock) >= CLOCK_STEP)
+		realtime -= offset - c->clock;
+	/* what was stamped before the clock was set is only known to be here */
+	return realtime < c->clock_set || realtime > at ? at : realtime;
 }
 
 struct call *call_new(const struct options *o, int fd, bool caller)

@@ -164,7 +164,8 @@ bool send_rtcp(struct call *c, enum message msg, bool bye)
 		.ntp = ntp,
 		.packets = c->tx.packets,
 		.octets = c->tx.octets,
-		.has_block = c->rx.has_ssrc && c->rx.packets,
+		/* a message that ends the call needs the room, and has more to say */
+		.has_block = c->rx.has_ssrc && c->rx.packets && msg != MSG_END,
 		.cname = c->cname,
 		.app_subtype = msg,
 		.app = msg ? app : NULL,

@@ -240,6 +240,7 @@ enum call_state {
  * @cname:	RTCP canonical name
  * @clock:	the call's time less CLOCK_MONOTONIC
  * @clock_now:	CLOCK_REALTIME less CLOCK_MONOTONIC when a datagram came last
+ * @clock_set:	when that was seen to have changed last, in the call's time; 0: never
  * @start:	when talking began
  * @stop:	when it ended, or is to end
  * @next_frame, @next_rtcp, @next_state, @next_progress: when to do what
@@ -270,6 +271,7 @@ struct call {
 	char			cname[24];
 	__s64			clock;
 	__s64			clock_now;
+	__s64			clock_set;
 	__s64			start;
 	__s64			stop;
 	__s64			next_frame;
