@@ -9,9 +9,6 @@
 
 #include "q_abe.h"
 
-#define offsetofend(type, member) \
-	(offsetof(type, member) + sizeof(((type *)NULL)->member))
-
 /* A colour's counters, in the order they are printed. */
 static const struct {
 	const char *name;
@@ -200,7 +197,7 @@ void abe_print_stats(const void *data, size_t size, __u32 unit)
 	if (size >= offsetof(struct tc_abe_xstats, memory_used)) {
 		memcpy(&st, data, size < sizeof(st) ? size : sizeof(st));
 		print_loop(&st, unit);
-		if (size >= offsetofend(struct tc_abe_xstats, memory_limit))
+		if (size >= sizeof(st))
 			print_memory(&st);
 		if (is_json_context()) {
 			print_colour("green", &st.green);
