@@ -1,6 +1,5 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-# vm: --timeout 1500
 """[VOIP05] Table 2: 14 bytes at 50 packets a second."""
 
 from dccp_rates import main

@@ -1,6 +1,5 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-# vm: --timeout 1500
 """[VOIP05] Table 5: 200 bytes at 100 packets a second."""
 
 from dccp_rates import main
