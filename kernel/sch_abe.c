@@ -379,8 +379,8 @@ static u32 abe_mtu(const struct Qdisc *sch)
 /*
  * Memory that the queue may hold. The default is meant for what small packets
  * take beyond their length, and must not keep full-size ones from filling the
- * buffer, which with most drivers they do with twice their length. A buffer whose size is
- * not known yet needs none for that.
+ * buffer, which with most drivers they do with twice their length. A buffer
+ * whose size is not known yet needs none for that.
  */
 static u64 abe_memory_limit(const struct abe_sched_data *q, u32 mtu)
 {
