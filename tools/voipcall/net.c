@@ -12,7 +12,7 @@
 #include "voipcall.h"
 
 static const char no_dccp[] =
-	"the kernel has no DCCP now: modprobe -a dccp_ipv4 dccp_ipv6, or use --udp";
+	"the kernel has no DCCP (it left Linux in 6.16): modprobe -a dccp_ipv4 dccp_ipv6, or --udp";
 
 static void set_option(int fd, int level, int name, int value, const char *what)
 {
