@@ -36,8 +36,8 @@ OUT = os.environ.get("LAB_OUT", os.path.join(TOP, "build/lab"))
 KERNEL = "6.1"
 PACKED = os.path.join(TOP, "tools/lab/results")
 
-# What every guest needs of ours; modules lose their debugging information,
-# which changes with every comment.
+# What every guest needs of ours; programs and modules lose their debugging information,
+# which changes with every comment and with the folder, as tests/vm/mkinitramfs has it.
 BENCH = ["tests/vm/run", "tests/vm/mkinitramfs", "tests/vm/init", "build/tc/q_abe.so",
          "build/bin/abeload", f"build/modules/{KERNEL}/sch_abe.ko"]
 
@@ -84,8 +84,8 @@ class Bench:
     def _copy(name, tmp):
         source, target = os.path.join(TOP, name), os.path.join(tmp, name)
         os.makedirs(os.path.dirname(target), exist_ok=True)
-        if name.endswith(".ko"):
-            subprocess.run(["strip", "--strip-debug", "-o", target, source], check=True)
+        if name.startswith("build/"):
+            subprocess.run(["strip", "--strip-debug", "--remove-section=.note.gnu.build-id", "-o", target, source], check=True)
         else:
             shutil.copy(source, target)
         with open(target, "rb") as f:
