@@ -26,22 +26,40 @@ all: modules tc tools
 
 help:
 	@echo "make             modules for KDIR, the tc plugin, the tools"
+	@echo "make install     modules for KDIR, the tc plugin, voipcall, man pages"
 	@echo "make demo        the demonstration in a VM; results in build/demo/"
-	@echo "make lab         the experiments; EXP=ID runs one, LAB=--quick the short way"
+	@echo "make lab         the list of experiments; EXP=ID runs one, LAB=--quick the short way"
+	@echo "make vm          a shell in the VM, with the modules loaded"
 	@echo "make check       all tests; SUITES='NAME...' for some of them"
 	@echo "make bench       instructions per packet, beside the kernel's qdiscs"
-	@echo "make check-debug  tests on a kernel with sanitizers (ARCH=um), which it builds; SUITES="
-	@echo "make check-kernels  some tests on 6.12 too, which it downloads; KERNELS=, SUITES="
-	@echo "make vm          a shell in the VM, with the modules loaded"
-	@echo "make install     modules for KDIR, the tc plugin, voipcall, man pages"
 	@echo "make clean       removes what was built, keeps what was downloaded and build/lab"
+	@echo "make distclean   removes these, too"
+	@echo
+	@echo "Longer, for a night; make check-all runs all of them, one after the other:"
+	@echo "make check-long  the suites that measure, with all their points, and others that take long"
+	@echo "make check-kernels  some tests on 6.12 too, which it downloads; KERNELS=, SUITES="
+	@echo "make check-debug  tests on a kernel with sanitizers (ARCH=um), which it builds; SUITES="
+	@echo
+	@echo "What a target lacks is installed (as root) or told (to others): scripts/deps -n TARGET"
+	@echo "shows it before. On a minimal Debian these packages are to be downloaded: 190 MB for make"
+	@echo "(with the kernel's headers), 125 for the list of experiments, 120 for demo, 220 for lab,"
+	@echo "280 for check; and from demo on, once, the VM's kernel and its source, 220 MB."
 
+# The sets of scripts/deps.
 deps-%:
 	@scripts/deps $*
 
+# The VM is what this host builds for its own processor.
+vm-host:
+	@[ "$$(uname -m)" = x86_64 ] || { \
+		echo "The VM is an amd64 one, and its programs are built here: this needs an amd64 host." >&2; \
+		echo "On $$(uname -m) there are make and make install." >&2; exit 1; }
+
+deps-vm deps-demo deps-lab deps-check deps-debug: vm-host
+
 headers:
 	@test -e "$(KDIR)/Makefile" || [ "$(origin KDIR)" != file ] || \
-		scripts/deps build linux-headers-amd64
+		scripts/deps all linux-headers-$$(dpkg --print-architecture)
 
 # A rule of its own, so that KDIR is looked for again.
 have-kdir: headers
@@ -50,30 +68,35 @@ have-kdir: headers
 
 # The DCCP part: only for kernels that have DCCP; scripts/dccp-source tells why
 # when it leaves it out.
-modules: have-kdir deps-build
+modules: have-kdir deps-all
 	@echo "modules for $(KDIR)"
 	@dccp=$$(scripts/dccp-source $(KDIR)) || dccp=; \
 	scripts/build-modules $(RELEASE) $(KDIR) kernel $${dccp:+dccp=$$dccp ccid}
 	@ls build/modules/$(RELEASE)/*.ko
 
-tc: deps-build
+tc: deps-all
 	@$(MAKE) -s -C tc
 
-tools: deps-build
+tools: deps-all
 	@$(MAKE) -s -C tests/traffic
 	@$(MAKE) -s -C tools/voipcall
 
 # What the VM gets: all of the above, for its own kernel.
-vm-files: deps-test tc tools
-	@$(MAKE) -s -C tools/lab/bpf
+vm-files: deps-vm tc tools
 	@tests/vm/fetch-kernel $(VM_KERNEL)
 	@echo "modules for the VM's kernel, $(VM_KERNEL)"
 	@dccp=$$(scripts/dccp-source build/kernels/$(VM_KERNEL)/kdir) && \
 	scripts/build-modules $(VM_KERNEL) build/kernels/$(VM_KERNEL)/kdir \
 		kernel tests/bench tests/ccid_dummy tests/fail_split dccp=$$dccp ccid
 
-check: vm-files
+lab-files: deps-lab vm-files
+	@$(MAKE) -s -C tools/lab/bpf
+
+check: deps-check lab-files
 	@tests/check $(SUITES)
+
+check-long: deps-check lab-files
+	@tests/check --long $(SUITES)
 
 bench: vm-files
 	@tests/bench/run
@@ -86,21 +109,35 @@ kernel-%: deps-debug tc tools
 		tests/ccid_dummy tests/planted dccp=$$dccp ccid -- \
 		$(if $(filter um%,$*),ARCH=um) UBSAN_SANITIZE=y GCOV_PROFILE=y
 
-check-debug: kernel-um-debug
+check-debug: lab-files kernel-um-debug
 	@tests/check --kernel um-debug $(SUITES)
 
-check-kernels:
+check-kernels: deps-check
 	@for kernel in $(KERNELS); do \
 		$(MAKE) -s --no-print-directory vm-files VM_KERNEL=$$kernel && \
 		tests/check --kernel $$kernel $(or $(SUITES),$(KERNEL_SUITES)) || exit; \
 	done
 
-demo: vm-files
+# Whatever fails, the others are run as well.
+check-all:
+	@failed=; \
+	for lane in check bench check-long check-kernels check-debug; do \
+		echo "# make $$lane"; \
+		$(MAKE) --no-print-directory $$lane || failed="$$failed $$lane"; \
+	done; \
+	[ -z "$$failed" ] || { echo "failed:$$failed" >&2; exit 1; }
+
+demo: deps-demo vm-files
 	@tools/demo/run
 
-# One experiment, LAB='--quick' and so on its options; without EXP the list.
-lab: $(if $(EXP),vm-files,deps-test)
-	@tools/lab/lab $(if $(EXP),run $(EXP) $(LAB),list)
+# One experiment, LAB='--quick' and so on its options; without EXP the list. What is
+# no experiment is refused before anything is fetched.
+lab: deps-list
+	@tools/lab/lab list $(EXP) $(if $(EXP),>/dev/null)
+ifdef EXP
+	@$(MAKE) -s --no-print-directory lab-files
+	@tools/lab/lab run $(EXP) $(LAB)
+endif
 
 vm: vm-files
 	@tests/vm/run --kernel $(VM_KERNEL) --interactive --smp 2 -- sh -c 'modprobe sch_abe; exec bash'
@@ -114,7 +151,15 @@ install: all
 	$(MAKE) -C tools/voipcall install
 
 clean:
+	@mkdir -p build
 	find build -mindepth 1 -maxdepth 1 ! -name kernels ! -name cache \
 		! -name lab -exec rm -rf {} +
 
-.PHONY: all help headers have-kdir modules tc tools vm-files check bench check-debug check-kernels demo lab vm install clean
+distclean:
+	rm -rf build
+
+# Two installations at once would be in each other's way.
+.NOTPARALLEL:
+
+.PHONY: all help vm-host headers have-kdir modules tc tools vm-files lab-files check check-long \
+	check-kernels check-debug check-all bench demo lab vm install clean distclean
