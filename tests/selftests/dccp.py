@@ -2,7 +2,6 @@
 """DCCP sockets in network namespaces, and what DCCP leaves behind in the kernel."""
 
 import contextlib
-import ctypes
 import os
 import re
 import select
@@ -11,7 +10,7 @@ import struct
 import time
 from glob import glob
 
-from lib import run
+from lib import netns, run
 
 SOCK_DCCP = 6
 IPPROTO_DCCP = 33
@@ -26,24 +25,9 @@ ADDRESS = {  # of lib.Net's hosts
 }
 FAMILIES = {"IPv4": socket.AF_INET, "IPv6": socket.AF_INET6}
 
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
 def load():
     """Debian's modules for DCCP are not loaded on demand."""
     run("modprobe -a dccp_ipv4 dccp_ipv6 dccp_diag")
-
-
-@contextlib.contextmanager
-def netns(name):
-    """Be in a network namespace of `ip netns`."""
-    with open("/proc/thread-self/ns/net", "rb") as home, open(f"/run/netns/{name}", "rb") as there:
-        try:
-            if _libc.setns(there.fileno(), 0):
-                raise OSError(ctypes.get_errno(), f"setns {name}")
-            yield
-        finally:
-            _libc.setns(home.fileno(), 0)
 
 
 def sock(ns, family=socket.AF_INET, ccid=None, tx=None, rx=None):

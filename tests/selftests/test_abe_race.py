@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
+# long: ten minutes
 # vm: --smp 2 --real-time --timeout 1500 --append slub_debug=FZPU
 """abe on two CPUs: its configuration against packets that are on their way at the same time.
 
@@ -8,7 +9,7 @@ has a CPU. Then a crowd: two processes a device send, others change options, gra
 delete and add, add filters, dump qdiscs, classes and filters, put the device down and
 up, and try to remove the module. In the end the books balance, all
 drains and the module goes. RACE_SECONDS in the environment (of the kernel's command
-line) is how long both take; 20 without.
+line) is how long both take; 10 without, 600 in the long form.
 """
 
 import ctypes
@@ -48,7 +49,7 @@ from wire import (
     unload,
 )
 
-SECONDS = float(os.environ.get("RACE_SECONDS", "20"))
+SECONDS = float(os.environ.get("RACE_SECONDS", "600" if lib.LONG else "10"))
 DEVICES = ("root0", "tbf0")     # abe at the root, and below a tbf
 HANDLE, PARENT = 0x100000, 0x10001
 DELETE_MODULE = 176

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
+# long: TCP for longer
 # vm: --nics
 """abe at the root of a device with byte queue limits (BQL).
 
@@ -13,7 +14,7 @@ import json
 import subprocess
 import time
 
-from lib import Load, Tap, balance, fell, qdisc, qdiscs, run
+from lib import LONG, Load, Tap, balance, fell, qdisc, qdiscs, run
 from wire import kernel_log, unload
 
 FULL = 1514
@@ -143,10 +144,11 @@ def test_tcp(t):
     """Both ways at once, each with the other's acknowledgements."""
     put("abe")
     watch = Watch()
-    with Load(seconds=5, warmup=1, poll=watch, every=0.1) as load:
+    seconds = 5 if LONG else 3
+    with Load(seconds=seconds, warmup=1, poll=watch, every=0.1) as load:
         load.tcp(flows=4, id=1)
         load.udp(pps=50, size=172, dscp=46, id=9)
-        back = backwards(4)
+        back = backwards(seconds - 1)
     rates = sum(f["goodput"] for f in load.report["tcp"]), ended(*back)
     (voice,) = load.report["udp"]
     t.ok(min(rates) > 2e7, f"TCP both ways: {rates[0] / 1e6:.1f} and {rates[1] / 1e6:.1f} Mb/s", rates)
@@ -194,9 +196,10 @@ def test_link(t):
         elif watch.looks == 5:
             run("ip link set eth0 up", ns="a")
 
-    with Load(seconds=11, warmup=8, poll=poll, every=0.25) as load:
+    seconds = 11 if LONG else 8
+    with Load(seconds=seconds, warmup=seconds - 3, poll=poll, every=0.25) as load:
         load.tcp(flows=4, id=1)
-        back = backwards(9)
+        back = backwards(seconds - 2)
     rates = sum(f["goodput"] for f in load.report["tcp"]), ended(*back)
     t.ok(queued[0] > 3 and len(queued) == 1, "link down with packets queued: 0b 0p", queued)
     t.ok(not watch.wrong, f"link down and up: books balance at {watch.looks} looks", "\n".join(watch.wrong[:9]))

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-# vm: --append slub_debug=FZPU
+# vm: --append slub_debug=FZPU,ccid*,DCCP*,dccp*,kmalloc-8,kmalloc-16,kmalloc-32,kmalloc-64,kmalloc-96,kmalloc-128
 """CCIDs that a module registers: negotiation, the registry's rules, hostile peers."""
 
 import ctypes

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
+# long: three times the crowd
 # vm: --smp 2 --real-time --timeout 900 --append slub_debug=FZPU
 """dccp_tfrc on two CPUs: its timers against everything that happens to a socket at the same time.
 
@@ -30,12 +31,12 @@ import time
 import traceback
 
 import dccp
-from lib import SEED, Net, Tap, run
+from lib import LONG, SEED, Net, Tap, run
 
 CCIDS = (4, 248, 249)
-KEPT = 24  # seconds of crowd, with a connection that keeps the module
+KEPT = 24 if LONG else 8  # seconds of crowd, with a connection that keeps the module
 TURNS = 4  # at most, until all has happened that is to happen
-ROUNDS, FREE = 3, 3  # and without, as often, for so many seconds
+ROUNDS, FREE = 3 if LONG else 1, 3  # and without, as often, for so many seconds
 PATIENCE = 100  # for the last sockets to go, whose peers may not answer
 TRACE = "/sys/kernel/tracing"
 DELETE_MODULE, USERFAULTFD = 176, 323

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
+# long: constant rates, harddrop, drops of what ECN would mark, TCP without ECN
 """`abe flat` beside in-tree red with the same numbers: losses, marks, delay, goodput.
 
 The arrivals of the open-loop parts are the same packets at the same times for
@@ -14,7 +15,7 @@ import json
 import math
 import time
 
-from lib import Load, Net, Tap, run, tc
+from lib import LONG, Load, Net, Tap, run, tc
 
 RATE = 2_000_000
 SIZE = 972
@@ -108,14 +109,17 @@ def main():
         (options,) = [q["options"] for q in shown if q["kind"] == "red"]
         tap.ok(options["ewma"] == 9 and options["min"] == low * WIRE, f"red with min {low}: its weight is 2^-9", options)
 
-    compare(tap, net, "10 % overload, constant rate", USUAL, "", 30, udp(1.1, False))
+    if LONG:
+        compare(tap, net, "10 % overload, constant rate", USUAL, "", 30, udp(1.1, False))
     compare(tap, net, "10 % overload, Poisson", USUAL, "", 30, udp(1.1, True))
     compare(tap, net, "2 % below capacity, Poisson, ecn", LOW, "ecn", 50, udp(0.98, True, 2))
-    compare(tap, net, "30 % overload, Poisson, ecn harddrop", USUAL, "ecn harddrop", 25, udp(1.3, True, 2))
-    compare(tap, net, "30 % overload, Poisson, not ECN capable", USUAL, "ecn", 15, udp(1.3, True))
+    if LONG:
+        compare(tap, net, "30 % overload, Poisson, ecn harddrop", USUAL, "ecn harddrop", 25, udp(1.3, True, 2))
+        compare(tap, net, "30 % overload, Poisson, not ECN capable", USUAL, "ecn", 15, udp(1.3, True))
     for ns in "ab":
         run("ip route replace default via 10.0.{}.2 advmss {}".format("ab".index(ns) + 1, WIRE - 14 - 40), ns=ns)
-    compare(tap, net, "TCP", USUAL, "", 60, tcp_flows, tcp=True)
+    if LONG:
+        compare(tap, net, "TCP", USUAL, "", 60, tcp_flows, tcp=True)
     for ns in "ab":
         run("sysctl -qw net.ipv4.tcp_ecn=1", ns=ns)
     compare(tap, net, "TCP, ecn", USUAL, "ecn", 60, tcp_flows, tcp=True)

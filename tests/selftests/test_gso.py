@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-# vm: --append slub_debug=FZPU
+# vm: --append slub_debug=FZPU,skbuff*,kmalloc-512,kmalloc-1k,kmalloc-2k
 """abe splits GSO packets of every kind, and drops all, some or none of the segments.
 
 TCP, UDP and fraglist GSO (UDP that a router has gathered with rx-gro-list, where
@@ -15,8 +15,7 @@ import struct
 import time
 
 import lib
-from dccp import netns
-from lib import Net, run
+from lib import Net, netns, run
 from test_tree import left, line, unbalanced
 from wire import Port, kernel_log, unload
 
@@ -74,8 +73,9 @@ class Sender:
         return sock
 
     def burst(self, count=1):
-        """Each socket's datagrams reach the router's device in one go."""
+        """Each socket's datagrams reach the router's device in one go; no more at a time than veth's ring takes."""
         for _ in range(count):
+            time.sleep(0.01)
             for sock, address in self.sockets:
                 sock.sendto(bytes(SIZE * BURST), address)
 

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
+# long: only
 """`loop paper` settles from wherever it starts; see loop.py.
 
 With an rtt of 300 ms. At 180 ms the delays of this mix bring the required bias

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
+# long: only
 """Transparency with 1 green and 10 blue flows, 10 green and 1 blue; see transparency.py."""
 
 import transparency

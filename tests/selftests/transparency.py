@@ -12,18 +12,20 @@ mean of a few runs some way off: 5 % are granted to ten or five flows, 10 % to
 one.
 """
 
-from lib import Load, Net, Tap, balance, run
+from lib import LONG, Load, Net, Tap, balance, run
 
 RATE = 5_000_000
 SIZE = 984  # as TCP segments below: 1026 bytes on the wire
 SECONDS, WARMUP = 42, 12
-SEEDS = (1, 2)
+SEEDS = (1, 2) if LONG else (1,)
 
 QDISCS = {
     "flat": "abe packets flat",
-    "paper": "abe packets loop paper",
     "load": "abe packets loop load",
 }
+if LONG:
+    QDISCS["paper"] = "abe packets loop paper"
+
 
 def goodput(tap, net, spec, green, blue, seed):
     """Mb/s of the average green and blue flow."""
@@ -55,12 +57,14 @@ def mix(tap, net, green, blue, margin):
     aggressive = max(1, mean["flat"]["green"] / mean["flat"]["blue"])
     for name, got in mean.items():
         tap.note(f"{text}, {name}, means: green {got['green']:.4f}, blue {got['blue']:.4f}")
-    for loop in ("paper", "load"):
-        got = mean[loop]
+    for loop, got in mean.items():
+        if loop == "flat":
+            continue
         tap.ok(got["blue"] >= (1 - margin) * mean["flat"]["blue"], f"{text}, loop {loop}: blue no less than flat", mean)
         tap.ok(got["blue"] >= (1 - margin) * got["green"] / aggressive, f"{text}, loop {loop}: blue no less than green",
                mean)
-    tap.ok(mean["load"]["green"] > mean["paper"]["green"], f"{text}: green more under load than under paper", mean)
+    if LONG:
+        tap.ok(mean["load"]["green"] > mean["paper"]["green"], f"{text}: green more under load than under paper", mean)
 
 
 def main(*mixes):
