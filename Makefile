@@ -26,7 +26,7 @@ all: modules tc tools
 
 help:
 	@echo "make             modules for KDIR, the tc plugin, the tools"
-	@echo "make install     modules for KDIR, the tc plugin, voipcall, man pages"
+	@echo "make install     modules for KDIR, the tc plugin, voipcall, man pages, headers"
 	@echo "make demo        the demonstration in a VM; results in build/demo/"
 	@echo "make lab         the list of experiments; EXP=ID runs one, LAB=--quick the short way"
 	@echo "make vm          a shell in the VM, with the modules loaded"
@@ -139,14 +139,16 @@ ifdef EXP
 	@tools/lab/lab run $(EXP) $(LAB)
 endif
 
-vm: vm-files
-	@tests/vm/run --kernel $(VM_KERNEL) --interactive --smp 2 -- sh -c 'modprobe sch_abe; exec bash'
+vm: deps-groff-base vm-files
+	@tests/vm/run --kernel $(VM_KERNEL) --interactive --smp 2 -- tests/vm/shell
 
 install: all
 	$(MAKE) -C $(KDIR) M=$(CURDIR)/build/kbuild/$(RELEASE) \
 		CONFIG_DEBUG_INFO_BTF_MODULES= CONFIG_MODULE_SIG_ALL= \
 		INSTALL_MOD_DIR=updates modules_install
 	depmod $(RELEASE)
+	install -D -m 644 -t $(DESTDIR)/usr/include/linux kernel/include/uapi/linux/pkt_sch_abe.h \
+		ccid/include/uapi/linux/dccp_tfrc.h
 	$(MAKE) -C tc install
 	$(MAKE) -C tools/voipcall install
 

@@ -1005,7 +1005,9 @@ static int __init tfrc_init(void)
 module_init(tfrc_init);
 module_exit(tfrc_exit);
 
+MODULE_AUTHOR("Alternative Best-Effort for Linux");
 MODULE_DESCRIPTION("DCCP: TFRC, TFRC-SP and virtual packets");
+MODULE_VERSION("0.9");
 MODULE_LICENSE("GPL");
 MODULE_ALIAS("net-dccp-ccid-4");
 MODULE_ALIAS("net-dccp-ccid-248");

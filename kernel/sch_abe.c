@@ -1846,5 +1846,7 @@ static void __exit abe_module_exit(void)
 
 module_init(abe_module_init)
 module_exit(abe_module_exit)
+MODULE_AUTHOR("Alternative Best-Effort for Linux");
 MODULE_DESCRIPTION("Alternative Best-Effort (ABE) qdisc");
+MODULE_VERSION("0.9");
 MODULE_LICENSE("GPL");

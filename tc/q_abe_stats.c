@@ -168,6 +168,9 @@ static void print_loop(const struct tc_abe_xstats *st, __u32 unit)
 		print_amount("green_limit_bytes", st->green_limit_in_force,
 			     unit);
 	}
+	/* before the first update these are what the loop starts from: nobody has measured them */
+	if (!st->updates && !is_json_context())
+		return;
 	print_nl();
 	abe_print_text("  ");
 	print_ratio("loss_blue", st->loss_blue, 31);
