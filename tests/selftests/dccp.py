@@ -25,6 +25,7 @@ ADDRESS = {  # of lib.Net's hosts
 }
 FAMILIES = {"IPv4": socket.AF_INET, "IPv6": socket.AF_INET6}
 
+
 def load():
     """Debian's modules for DCCP are not loaded on demand."""
     run("modprobe -a dccp_ipv4 dccp_ipv6 dccp_diag")
