@@ -228,10 +228,12 @@ def sampled(t, net, spec, marks=None):
     sampler = start("abesample --dev out --handle 10: --duration 2.5 --out /tmp/samples", "r")
     send(1)
     finish(sampler)
-    # pie marks for a moment only, before it drops: three or none, by the kernel's dice
+    # pie marks for a moment only, before it drops: four or none, by the kernel's dice. A pie that
+    # has been loaded drops at once, so each try has a new one.
     for seed in range(2, 20):
         if not marks or marks(net.stats(kind)):
             break
+        net.fresh(spec)
         send(seed)
     rows = table("/tmp/samples")
     run("abesample --dev out --parent 1:1 --duration 0.01 --out /tmp/last", ns="r")
