@@ -15,7 +15,7 @@ KDIR ?= $(firstword $(wildcard /lib/modules/$(shell uname -r)/build) \
 # Not what `make kernelrelease` says, which is another with Debian's headers.
 RELEASE = $(shell sed 's/.*"\(.*\)"/\1/' $(KDIR)/include/generated/utsrelease.h)
 
-# The kernel that the VM boots; see tests/vm/fetch-kernel.
+# The kernel that the VM boots; see tools/testbed/vm/fetch-kernel.
 VM_KERNEL ?= 6.1
 # The other kernels that our modules support, and what is tried on them.
 KERNELS ?= 6.12
@@ -78,12 +78,14 @@ tc: deps-all
 	@$(MAKE) -s -C tc
 
 tools: deps-all
-	@$(MAKE) -s -C tests/traffic
 	@$(MAKE) -s -C tools/voipcall
 
-# What the VM gets: all of the above, for its own kernel.
-vm-files: deps-vm tc tools
-	@tests/vm/fetch-kernel $(VM_KERNEL)
+testbed:
+	@$(MAKE) -s -C tools/testbed/traffic
+
+# What the VM gets: modules for its own kernel, and traffic.
+vm-files: deps-vm tc tools testbed
+	@tools/testbed/vm/fetch-kernel $(VM_KERNEL)
 	@echo "modules for the VM's kernel, $(VM_KERNEL)"
 	@dccp=$$(scripts/dccp-source build/kernels/$(VM_KERNEL)/kdir) && \
 	scripts/build-modules $(VM_KERNEL) build/kernels/$(VM_KERNEL)/kdir \
@@ -101,9 +103,9 @@ check-long: deps-check lab-files
 bench: vm-files
 	@tests/bench/run
 
-# A kernel of tests/vm/build-kernel, and our modules for it.
-kernel-%: deps-debug tc tools
-	@tests/vm/build-kernel $*
+# A kernel of tools/testbed/vm/build-kernel, and our modules for it.
+kernel-%: deps-debug tc tools testbed
+	@tools/testbed/vm/build-kernel $*
 	@dccp=$$(scripts/dccp-source build/kernels/$*/kdir) && \
 	scripts/build-modules $* build/kernels/$*/kdir kernel tests/bench \
 		tests/ccid_dummy tests/planted dccp=$$dccp ccid -- \
@@ -140,7 +142,7 @@ ifdef EXP
 endif
 
 vm: deps-groff-base vm-files
-	@tests/vm/run --kernel $(VM_KERNEL) --interactive --smp 2 -- tests/vm/shell
+	@tools/testbed/vm/run --kernel $(VM_KERNEL) --interactive --smp 2 -- tools/testbed/vm/shell
 
 install: all
 	$(MAKE) -C $(KDIR) M=$(CURDIR)/build/kbuild/$(RELEASE) \
@@ -163,5 +165,5 @@ distclean:
 # Two installations at once would be in each other's way.
 .NOTPARALLEL:
 
-.PHONY: all help vm-host headers have-kdir modules tc tools vm-files lab-files check check-long \
-	check-kernels check-debug check-all bench demo lab vm install clean distclean
+.PHONY: all help vm-host headers have-kdir modules tc tools testbed vm-files lab-files check \
+	check-long check-kernels check-debug check-all bench demo lab vm install clean distclean

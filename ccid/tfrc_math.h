@@ -3,7 +3,7 @@
  * Integer arithmetic of TCP-Friendly Rate Control.
  *
  * Pure functions: no socket, no clock. They are compiled into the module and,
- * with tests/unit/shim, into the user-space tests that compare them with
+ * with tools/testbed/shim, into the user-space tests that compare them with
  * floating point.
  *
  * Formats:

@@ -3,7 +3,7 @@
  * Fixed-point arithmetic of the Alternative Best-Effort qdisc.
  *
  * Pure functions over integers: no skb, no lock, no clock. They are compiled
- * into the module and, with tests/unit/shim, into the user-space tests that
+ * into the module and, with tools/testbed/shim, into the user-space tests that
  * compare them with floating point.
  *
  * Formats: Q31 is a fraction of which 1 << 31 is one (u32 or u64); Q16.16

@@ -114,7 +114,7 @@ def tfrc_divisor(p, rto=4):
 def kernel_rates(cases):
     """Bytes a second for (s, us, 256/p) each, from the integers of ccid/tfrc_math.h."""
     with tempfile.TemporaryDirectory() as tmp:
-        subprocess.run(["gcc", "-std=gnu11", "-O1", f"-I{TOP}/tests/unit/shim", f"-I{TOP}/ccid", "-o", f"{tmp}/tfrc_rate",
+        subprocess.run(["gcc", "-std=gnu11", "-O1", f"-I{TOP}/tools/testbed/shim", f"-I{TOP}/ccid", "-o", f"{tmp}/tfrc_rate",
                         f"{HERE}/tfrc_rate.c"], check=True)
         text = "".join(f"{s} {rtt} {pinv}\n" for s, rtt, pinv in cases)
         done = subprocess.run([f"{tmp}/tfrc_rate"], input=text, stdout=subprocess.PIPE, text=True, check=True)
@@ -149,7 +149,7 @@ RECEIVER = [f"{TOP}/ccid/tfrc_{part}.c" for part in ("loss", "rx", "standard", "
 def program(source):
     """A program of ours with the module's receiver, compiled; goes away with us."""
     tmp = tempfile.TemporaryDirectory()
-    subprocess.run(["gcc", "-std=gnu11", "-O2", f"-I{TOP}/tests/unit/shim", f"-I{TOP}/ccid", "-o", f"{tmp.name}/run",
+    subprocess.run(["gcc", "-std=gnu11", "-O2", f"-I{TOP}/tools/testbed/shim", f"-I{TOP}/ccid", "-o", f"{tmp.name}/run",
                     source, *RECEIVER], check=True)
     return tmp
 

@@ -37,13 +37,13 @@ KERNEL = "6.1"
 PACKED = os.path.join(TOP, "tools/lab/results")
 
 # What every guest needs of ours; programs and modules lose their debugging information,
-# which changes with every comment and with the folder, as tests/vm/mkinitramfs has it.
-BENCH = ["tests/vm/run", "tests/vm/mkinitramfs", "tests/vm/init", "build/tc/q_abe.so",
+# which changes with every comment and with the folder, as tools/testbed/vm/mkinitramfs has it.
+BENCH = ["tools/testbed/vm/run", "tools/testbed/vm/mkinitramfs", "tools/testbed/vm/init", "build/tc/q_abe.so",
          "build/bin/abeload", f"build/modules/{KERNEL}/sch_abe.ko"]
 
 
 # From which these and what flows need are made.
-SOURCES = ("kernel", "ccid", "tc", "tests/traffic", "tests/vm", "tools/lab/bpf", "tools/voipcall")
+SOURCES = ("kernel", "ccid", "tc", "tools/testbed/traffic", "tools/testbed/vm", "tools/lab/bpf", "tools/voipcall")
 
 
 class Failed(Exception):
@@ -428,7 +428,7 @@ class Runner:
             return
         began = time.monotonic()
         with tempfile.TemporaryDirectory(dir=OUT) as out:
-            command = [f"{bench.path}/tests/vm/run", "--exact", "--bare", f"--saved={OUT}/.saved", "--kernel", KERNEL,
+            command = [f"{bench.path}/tools/testbed/vm/run", "--exact", "--bare", f"--saved={OUT}/.saved", "--kernel", KERNEL,
                        "--seed", str(run.seed), "--timeout", str(600 + 20 * world.duration), "--out", out, "--", "bash", "-c", script]
             with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                   text=True, errors="replace") as vm:

@@ -29,8 +29,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../ccid/include/uapi/linux/dccp_tfrc.h"
-#include "../../tools/lib/fds.h"
+#include "../../../ccid/include/uapi/linux/dccp_tfrc.h"
+#include "../../lib/fds.h"
 
 #define SOL_DCCP	269
 #define NSEC		1000000000LL

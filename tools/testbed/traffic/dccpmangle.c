@@ -26,7 +26,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "../../tools/lib/fds.h"
+#include "../../lib/fds.h"
 
 #define DCCP		33
 #define MAX_LEN		1400	/* of a DCCP packet that we make */

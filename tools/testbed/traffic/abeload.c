@@ -13,7 +13,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../../tools/lib/fds.h"
+#include "../../lib/fds.h"
 #include "abeload.h"
 
 static const char help_text[] =

@@ -31,8 +31,8 @@
 #include <linux/netlink.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
-#include "../../kernel/include/uapi/linux/pkt_sch_abe.h"
-#include "../../tools/lib/fds.h"
+#include "../../../kernel/include/uapi/linux/pkt_sch_abe.h"
+#include "../../lib/fds.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define __printf(a, b)	__attribute__((__format__(__printf__, a, b)))
