@@ -131,3 +131,11 @@ def allocations():
 def settle(seconds=70):
     """Let TIMEWAIT and closed sockets go."""
     time.sleep(seconds)
+
+
+def nothing_left(tap, before):
+    """No memory: before is what allocations() said at the start."""
+    after = allocations()
+    tap.ok(after == before, "net/dccp has freed what it allocated", f"{before}\n{after}")
+    left = {name: n for name, n in slabs().items() if n}
+    tap.ok(not left, "no CCID's state is left", left)

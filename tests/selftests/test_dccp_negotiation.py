@@ -475,10 +475,7 @@ def main():
     ecn(net)
     cycles()
     dccp.settle()
-    after = dccp.allocations()
-    tap.ok(after == before, "net/dccp has freed what it allocated", f"{before}\n{after}")
-    left = {name: n for name, n in dccp.slabs().items() if n}
-    tap.ok(not left, "no CCID's state is left", left)
+    dccp.nothing_left(tap, before)
 
 
 if __name__ == "__main__":

@@ -96,10 +96,7 @@ def main():
     dccp.settle(15)
     run("rmmod ccid_dummy", check=False)
     tap.ok(not os.path.exists("/sys/module/ccid_dummy"), "in the end it can go")
-    after = dccp.allocations()
-    tap.ok(after == before, "net/dccp has freed what it allocated", f"{before}\n{after}")
-    left = {name: n for name, n in dccp.slabs().items() if n}
-    tap.ok(not left, "no CCID's state is left", left)
+    dccp.nothing_left(tap, before)
 
 
 if __name__ == "__main__":

@@ -576,7 +576,12 @@ def test_loss(t):
     netem("delay 20ms loss 1%")
     netem("delay 20ms", "b")
     for ccid in (2, 3):
-        c = Result("--ccid", ccid, "--codec", "g729", "--time", 20, "--one-way", "--timeout", 30, udp=False)
+        # After losses the kernel's own CCIDs stop for good in about one of twenty calls.
+        for _ in range(5):
+            c = Result("--ccid", ccid, "--codec", "g729", "--time", 20, "--one-way", "--timeout", 30, udp=False)
+            if c.good:
+                break
+            t.ok(c.near["failure"] and c.near["sent"]["not_sent"] > 100, f"CCID {ccid}: it stopped, and the caller says so", c)
         t.ok(c.good, f"CCID {ccid}: a call with losses comes to its end", c)
         if c.good:
             sent, got = c.near["sent"], c.far["received"]

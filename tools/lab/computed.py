@@ -158,7 +158,7 @@ def said_by(name, text):
     """The numbers that a program says of these lines. It takes seconds, so they are kept, for the same sources."""
     source = f"{HERE}/{name}.c"
     key = hashlib.sha256(text.encode())
-    for path in (source, f"{HERE}/uniform.h", *RECEIVER, *sorted(glob.glob(f"{TOP}/ccid/tfrc_*.h"))):
+    for path in (source, f"{TOP}/tools/lib/rng.h", *RECEIVER, *sorted(glob.glob(f"{TOP}/ccid/tfrc_*.h"))):
         with open(path, "rb") as f:
             key.update(f.read())
     path = os.path.join(OUT, ".computed", key.hexdigest())

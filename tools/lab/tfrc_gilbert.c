@@ -24,7 +24,7 @@
 #include <string.h>
 
 #include "tfrc_rx.h"
-#include "uniform.h"
+#include "../lib/rng.h"
 
 #define SEGMENT		1000
 #define RTT		100000		/* us */
@@ -41,9 +41,9 @@ struct channel {
 static bool is_lost(struct channel *c, u64 now)
 {
 	if (!c->slots)
-		return uniform(&c->random) < c->enter;
+		return rng_uniform(&c->random) < c->enter;
 	for (; c->slot <= now / SLOT; c->slot++)
-		c->bad = uniform(&c->random) < (c->bad ? 1 - c->leave : c->enter);
+		c->bad = rng_uniform(&c->random) < (c->bad ? 1 - c->leave : c->enter);
 	return c->bad;
 }
 

@@ -19,7 +19,7 @@
 
 #include "include/uapi/linux/dccp_tfrc.h"
 #include "tfrc_rx.h"
-#include "uniform.h"
+#include "../lib/rng.h"
 
 /* Sent packets that are remembered: more than an interval, power of two. */
 #define REACH	(1 << 20)
@@ -47,7 +47,7 @@ struct channel {
 /* Is packet @k lost? Not the first: there is always one before a loss. */
 static bool is_lost(struct channel *c, u64 k)
 {
-	bool lost = uniform(&c->random) < c->p && k;
+	bool lost = rng_uniform(&c->random) < c->p && k;
 
 	c->lost[k % REACH] = lost;
 	return lost;

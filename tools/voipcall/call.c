@@ -5,11 +5,15 @@
  */
 #include <errno.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "voipcall.h"
+#include "../lib/cli.h"
+#include "call.h"
+#include "report.h"
 
 /* Repetition of offers and goodbyes. */
 #define RETRY		(500 * NSEC_PER_MSEC)
@@ -29,10 +33,32 @@
 /* Two readings of the clock's offset differ by less, unless it was set. */
 #define CLOCK_STEP	NSEC_PER_MSEC
 
-/* What travels in packets: see voipcall.h. */
-__s64 call_time(const struct call *c)
+/* CLOCK_REALTIME less CLOCK_MONOTONIC: it changes when the clock is set, not while it is slewed. */
+static __s64 clock_offset(void)
 {
-	return now(CLOCK_MONOTONIC) + c->clock;
+	__s64 offset, before, took, least = INT64_MAX, best = 0;
+
+	/* the reading that was interrupted least */
+	for (int i = 0; i < 3; i++) {
+		before = now(CLOCK_MONOTONIC);
+		offset = now(CLOCK_REALTIME) - before;
+		took = now(CLOCK_MONOTONIC) - before;
+		if (took < least) {
+			least = took;
+			best = offset;
+		}
+	}
+	return best;
+}
+
+/* Not to be guessed, for RTP's identifiers and first numbers. */
+static __u64 random_number(void)
+{
+	__u64 n;
+
+	if (getrandom(&n, sizeof(n), 0) != sizeof(n))
+		die_errno("no random numbers");
+	return n;
 }
 
 /* By how much the system's clock was set since the call began, ns; 0: not at all. */
@@ -72,6 +98,7 @@ struct call *call_new(const struct options *o, int fd, bool caller)
 	c->state = caller ? CALL_OFFERING : CALL_WAITING;
 	c->our_seq = (__u16)random_number() & 0x7fff;
 	c->tx.ssrc = (__u32)random_number();
+	c->tx.start = (__u32)random_number();
 	c->rng = random_number();
 	snprintf(c->cname, sizeof(c->cname), "%016llx", random_number());
 	c->clock = clock_offset();
@@ -106,7 +133,7 @@ void call_free(struct call *c)
 }
 
 /* The call is over before its time. */
-void call_fail(struct call *c, const char *fmt, ...)
+static void __printf(2, 3) call_fail(struct call *c, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -121,6 +148,16 @@ void call_fail(struct call *c, const char *fmt, ...)
 	if (c->stop == NEVER || c->stop > now(CLOCK_MONOTONIC))
 		c->stop = now(CLOCK_MONOTONIC);
 	c->state = CALL_DONE;
+}
+
+/* Send a report, with a message to the other voipcall; false if it has to be tried again. */
+static bool call_say(struct call *c, enum message msg, bool bye)
+{
+	int err = send_rtcp(c, msg, bye);
+
+	if (err && err != -EAGAIN)
+		call_fail(c, "cannot send: %s", strerror(-err));
+	return !err;
 }
 
 static void call_talk(struct call *c)
@@ -163,7 +200,7 @@ static void call_offered(struct call *c, const struct rtcp_packet *p)
 		c->offer.dscp = dscp;
 		net_mark(c->fd, dscp, c->opt->udp && o.ecn);
 	}
-	send_rtcp(c, MSG_ANSWER, false);
+	call_say(c, MSG_ANSWER, false);
 	c->next_rtcp = NEVER;
 }
 
@@ -180,7 +217,7 @@ static void call_answered(struct call *c, const struct rtcp_packet *p)
 	c->rx.ssrc = p->ssrc;
 	call_talk(c);
 	/* tells the listener that it may talk, too */
-	send_rtcp(c, MSG_NONE, false);
+	call_say(c, MSG_NONE, false);
 	c->next_rtcp = c->start + FIRST_RTCP;
 }
 
@@ -199,7 +236,7 @@ static void call_ended(struct call *c, const struct rtcp_packet *p)
 		return;
 	c->has_far = true;
 	if (c->opt->udp)
-		send_rtcp(c, MSG_ACK, true);
+		call_say(c, MSG_ACK, true);
 	if (c->state == CALL_TALKING)
 		call_fail(c, "the other side hung up");
 	c->state = CALL_DONE;
@@ -214,7 +251,7 @@ static void call_goodbye(struct call *c, const struct rtcp_packet *p)
 		if (p->app && p->app_subtype == MSG_ACK)
 			c->state = CALL_DONE;
 		else
-			send_rtcp(c, MSG_END, true);
+			call_say(c, MSG_END, true);
 		return;
 	}
 	if (c->caller && c->state == CALL_TALKING) {
@@ -365,7 +402,7 @@ void call_hang_up(struct call *c)
 	} else {
 		/* closing a DCCP socket forgets what waits in its queue, but for this */
 		setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
-		send_rtcp(c, MSG_END, true);
+		call_say(c, MSG_END, true);
 		c->state = CALL_DONE;
 	}
 }
@@ -377,15 +414,15 @@ static void call_step(struct call *c, __s64 at)
 
 	switch (c->state) {
 	case CALL_OFFERING:
-		sent = send_rtcp(c, MSG_OFFER, false);
+		sent = call_say(c, MSG_OFFER, false);
 		c->next_state = at + (sent ? RETRY : RETRY_BUSY);
 		break;
 	case CALL_CLOSING:
-		sent = send_rtcp(c, MSG_END, true);
+		sent = call_say(c, MSG_END, true);
 		c->next_state = at + (sent ? 2 * RETRY : RETRY_BUSY);
 		break;
 	case CALL_GRACE:
-		sent = send_rtcp(c, MSG_END, true);
+		sent = call_say(c, MSG_END, true);
 		c->next_state = at + RETRY_BUSY;
 		if (!sent || c->state == CALL_DONE)
 			break;
@@ -437,8 +474,10 @@ __s64 call_deadline(const struct call *c)
 
 void call_timers(struct call *c, __s64 at)
 {
-	if (c->next_frame <= at)
-		sender_talk(c, at);
+	int err = c->next_frame <= at ? sender_talk(c, at) : 0;
+
+	if (err)
+		call_fail(c, "cannot send: %s", strerror(-err));
 	if (c->state == CALL_TALKING && at >= c->heard + SILENCE_MAX)
 		call_fail(c, "nothing was heard for %d s", (int)(SILENCE_MAX / NSEC_PER_SEC));
 	if (c->state == CALL_TALKING && at >= c->stop)
@@ -446,7 +485,7 @@ void call_timers(struct call *c, __s64 at)
 	if (c->next_state <= at && c->state != CALL_DONE)
 		call_step(c, at);
 	if (c->next_rtcp <= at && c->state == CALL_TALKING)
-		send_rtcp(c, MSG_NONE, false);
+		call_say(c, MSG_NONE, false);
 	if (c->next_progress <= at && c->state == CALL_TALKING) {
 		report_progress(c, at);
 		c->next_progress += c->opt->interval;

@@ -5,10 +5,16 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
-#include "voipcall.h"
+#include "../lib/cli.h"
+#include "../lib/clock.h"
+#include "call.h"
+#include "endpoint.h"
+#include "net.h"
+#include "report.h"
 
 /* More at once are refused: each costs the listener 50 packets a second. */
 #define MAX_CALLS	1024

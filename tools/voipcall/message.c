@@ -3,7 +3,7 @@
  * The messages between two voipcalls, in APP packets of RTCP.
  */
 #include <string.h>
-#include "voipcall.h"
+#include "message.h"
 
 #define OFFER_VERSION	2
 

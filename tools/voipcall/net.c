@@ -6,10 +6,13 @@
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include "../lib/cli.h"
+#include "../lib/clock.h"
 #include "dccp.h"
-#include "voipcall.h"
+#include "net.h"
 
 static const char no_dccp[] =
 	"the kernel has no DCCP (it left Linux in 6.16): modprobe -a dccp_ipv4 dccp_ipv6, or --udp";

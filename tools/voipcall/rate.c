@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <linux/dccp_tfrc.h>
 #include "dccp.h"
-#include "voipcall.h"
+#include "rate.h"
 
 /**
  * rate_read - ask a connected DCCP socket

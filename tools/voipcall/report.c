@@ -3,9 +3,12 @@
  * voipcall's reports, as text and as JSON.
  */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "voipcall.h"
+#include "../lib/cli.h"
+#include "../lib/clock.h"
+#include "report.h"
 
 static const char model[] = "E-model (ITU-T G.107): an estimate, nobody has listened";
 

@@ -6,7 +6,10 @@
 #include <math.h>
 #include <string.h>
 #include <sys/socket.h>
-#include "voipcall.h"
+#include "../lib/cli.h"
+#include "../lib/clock.h"
+#include "../lib/rng.h"
+#include "call.h"
 
 /* Means of exponential distributions, seconds. */
 #define TALK_MEAN	1.0
@@ -25,7 +28,6 @@ void sender_init(struct call *c)
 	bool rated = !c->opt->udp && c->ccid_tx > 2;
 
 	tx->seq = c->our_seq;
-	tx->start = (__u32)random_number();
 	tx->rng = rng_seed(c->offer.seed, c->caller ? 1 : 2);
 	adapt_init(&tx->adapt, codec, c->offer.ptime, RTP_HEADER,
 		   rated ? 0 : codec->modes - 1);
@@ -60,7 +62,8 @@ static bool not_now(int err)
 	return err == EAGAIN || err == ENOBUFS || err == EINTR || net_unreachable(err);
 }
 
-static void send_frame(struct call *c)
+/* 0, or a negative errno that ends the call. */
+static int send_frame(struct call *c)
 {
 	struct sender *tx = &c->tx;
 	__u8 payload[256] = { 0 }, buf[sizeof(payload) + RTP_HEADER];
@@ -88,8 +91,9 @@ static void send_frame(struct call *c)
 		tx->not_sent++;
 		tx->refused = true;
 	} else {
-		call_fail(c, "cannot send: %s", strerror(errno));
+		return -errno;
 	}
+	return 0;
 }
 
 static void sender_adapt(struct call *c, __s64 now)
@@ -108,21 +112,32 @@ static void sender_adapt(struct call *c, __s64 now)
 	tx->refused = false;
 }
 
-/* Send the frames that are due. The clock goes on whatever becomes of them. */
-void sender_talk(struct call *c, __s64 now)
+/**
+ * sender_talk - send the frames that are due
+ * @c:		call
+ * @now:	CLOCK_MONOTONIC
+ *
+ * The clock goes on whatever becomes of them.
+ *
+ * Return: 0, or a negative errno that ends the call.
+ */
+int sender_talk(struct call *c, __s64 now)
 {
 	struct sender *tx = &c->tx;
+	int err = 0;
 
-	while (c->next_frame <= now && c->next_frame < c->stop && c->state == CALL_TALKING) {
+	while (c->next_frame <= now && c->next_frame < c->stop && c->state == CALL_TALKING &&
+	       !err) {
 		/* nothing is known before the first packet, nothing true in a pause */
 		if (tx->packets && (tx->talking || !c->offer.silence) &&
 		    c->next_frame >= tx->next_rate)
 			sender_adapt(c, c->next_frame);
 		if (sender_speaks(c, c->next_frame))
-			send_frame(c);
+			err = send_frame(c);
 		tx->frame++;
 		c->next_frame += c->offer.ptime * NSEC_PER_MSEC;
 	}
+	return err;
 }
 
 static size_t message_pack(struct call *c, enum message msg, __u8 *buf)
@@ -152,9 +167,9 @@ static size_t message_pack(struct call *c, enum message msg, __u8 *buf)
  * @msg:	the message, or MSG_NONE
  * @bye:	this end leaves
  *
- * Return: false if it has to be tried again.
+ * Return: 0; -EAGAIN if it has to be tried again; another negative errno ends the call.
  */
-bool send_rtcp(struct call *c, enum message msg, bool bye)
+int send_rtcp(struct call *c, enum message msg, bool bye)
 {
 	__u64 ntp = ntp_time(call_time(c));
 	__u8 app[MESSAGE_MAX], buf[SEND_MAX];
@@ -184,13 +199,13 @@ bool send_rtcp(struct call *c, enum message msg, bool bye)
 	}
 	len = rtcp_pack(buf, sizeof(buf), &p);
 	if (send(c->fd, buf, len, MSG_NOSIGNAL) < 0) {
+		int err = errno;
+
 		c->next_rtcp = now(CLOCK_MONOTONIC) + RTCP_RETRY;
-		if (!not_now(errno))
-			call_fail(c, "cannot send: %s", strerror(errno));
-		return false;
+		return not_now(err) ? -EAGAIN : -err;
 	}
 	/* the first comes sooner, so that short calls have a round trip, too */
 	c->next_rtcp = now(CLOCK_MONOTONIC) +
 		       (__s64)(RTCP_INTERVAL * (0.5 + rng_uniform(&c->rng)));
-	return true;
+	return 0;
 }

@@ -7,11 +7,16 @@
  */
 #include <errno.h>
 #include <getopt.h>
-#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include "../lib/cli.h"
+#include "../lib/clock.h"
 #include "../lib/fds.h"
-#include "voipcall.h"
+#include "endpoint.h"
 
 static const char help_text[] =
 "usage: voipcall listen [OPTION...]\n"
@@ -58,9 +63,6 @@ enum option_id {
 	OPT_CODEC, OPT_PTIME, OPT_TIME, OPT_SILENCE, OPT_SEED, OPT_ONE_WAY, OPT_DUPLEX, OPT_ECN,
 };
 
-#define ARG(name, id)	{ name, required_argument, NULL, id }
-#define FLAG(name, id)	{ name, no_argument, NULL, id }
-
 static const struct option long_options[] = {
 	FLAG("help", OPT_HELP), FLAG("udp", OPT_UDP), ARG("ccid", OPT_CCID),
 	ARG("tx-queue", OPT_TX_QUEUE), ARG("port", OPT_PORT), FLAG("green", OPT_GREEN),
@@ -70,47 +72,6 @@ static const struct option long_options[] = {
 	ARG("time", OPT_TIME), ARG("silence", OPT_SILENCE), ARG("seed", OPT_SEED),
 	FLAG("one-way", OPT_ONE_WAY), FLAG("duplex", OPT_DUPLEX), FLAG("ecn", OPT_ECN), { 0 }
 };
-
-static noreturn void __printf(1, 2) usage(const char *fmt, ...)
-{
-	va_list ap;
-
-	fputs("voipcall: ", stderr);
-	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	fputs(" (see voipcall --help)\n", stderr);
-	exit(2);
-}
-
-static long long get_integer(const char *option, const char *text, long long min, long long max)
-{
-	long long value;
-	char *end;
-
-	errno = 0;
-	value = strtoll(text, &end, 0);
-	if (errno || end == text || *end || value < min || value > max)
-		usage("--%s %s: want an integer from %lld to %lld", option, text, min, max);
-	return value;
-}
-
-static double get_real(const char *option, const char *text, double min, double max)
-{
-	double value;
-	char *end;
-
-	errno = 0;
-	value = strtod(text, &end);
-	if (errno || end == text || *end || !(value >= min && value <= max))
-		usage("--%s %s: want a number from %g to %g", option, text, min, max);
-	return value;
-}
-
-static __s64 get_seconds(const char *option, const char *text, double min)
-{
-	return (__s64)(get_real(option, text, min, 1e6) * NSEC_PER_SEC);
-}
 
 static void get_ccids(struct options *o, const char *text)
 {

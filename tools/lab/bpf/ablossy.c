@@ -13,22 +13,20 @@
 #include <math.h>
 #include <net/if.h>
 #include <net/if_arp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <stdnoreturn.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+#include "../../lib/cli.h"
+#include "../../lib/clock.h"
 #include "../../lib/fds.h"
 #include "ablossy.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
-#define __printf(a, b)	__attribute__((__format__(__printf__, a, b)))
-#define NSEC_PER_SEC	1e9
 #define HANDLE		0xab1
 #define PRIORITY	0xab1
 
@@ -138,8 +136,6 @@ enum option_id {
 	OPT_HOLES,
 };
 
-#define ARG(name, id)	{ name, required_argument, NULL, id }
-#define FLAG(name, id)	{ name, no_argument, NULL, id }
 #define BIT(n)		(1U << (n))
 
 static const struct option options[] = {
@@ -162,55 +158,6 @@ static const unsigned int takes[LOSS_MODELS] = {
 	[LOSS_ALTERNATING] = BIT(OPT_P) | BIT(OPT_SWING) | BIT(OPT_HALF),
 	[LOSS_GILBERT] = BIT(OPT_P) | BIT(OPT_Q) | BIT(OPT_LOSS) | BIT(OPT_A) | BIT(OPT_TAU),
 };
-
-static noreturn void __printf(1, 2) usage(const char *fmt, ...)
-{
-	va_list ap;
-
-	fputs("ablossy: ", stderr);
-	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	fputs(" (see ablossy --help)\n", stderr);
-	exit(2);
-}
-
-static noreturn void __printf(2, 3) die(int err, const char *fmt, ...)
-{
-	va_list ap;
-
-	fputs("ablossy: ", stderr);
-	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	fprintf(stderr, ": %s\n", strerror(err));
-	exit(1);
-}
-
-static double get_real(const char *option, double min, double max)
-{
-	double value;
-	char *end;
-
-	errno = 0;
-	value = strtod(optarg, &end);
-	if (errno || end == optarg || *end || !(value >= min && value <= max))
-		usage("--%s %s: want a number from %g to %g", option, optarg, min, max);
-	return value;
-}
-
-static __u64 get_integer(const char *option, __u64 min, __u64 max)
-{
-	unsigned long long value;
-	char *end;
-
-	errno = 0;
-	value = strtoull(optarg, &end, 0);
-	if (errno || end == optarg || *end || *optarg == '-' || value < min || value > max)
-		usage("--%s %s: want an integer from %llu to %llu", option, optarg,
-		      (unsigned long long)min, (unsigned long long)max);
-	return value;
-}
 
 static __u32 get_protos(char *list)
 {
@@ -237,34 +184,34 @@ static void get_option(struct opts *o, int id, const char *name)
 		o->egress = true;
 		break;
 	case OPT_EVERY:
-		o->config.every = get_integer(name, 1, UINT32_MAX);
+		o->config.every = get_integer(name, optarg, 1, UINT32_MAX);
 		break;
 	case OPT_P:
-		o->p = get_real(name, 0, 1);
+		o->p = get_real(name, optarg, 0, 1);
 		break;
 	case OPT_Q:
-		o->q = get_real(name, 0, 1);
+		o->q = get_real(name, optarg, 0, 1);
 		break;
 	case OPT_LOSS:
-		o->loss = get_real(name, 0, 1);
+		o->loss = get_real(name, optarg, 0, 1);
 		break;
 	case OPT_A:
-		o->a = get_real(name, 0, 2);
+		o->a = get_real(name, optarg, 0, 2);
 		break;
 	case OPT_SWING:
-		o->swing = get_real(name, 0, 1);
+		o->swing = get_real(name, optarg, 0, 1);
 		break;
 	case OPT_HALF:
-		o->half = get_real(name, 1e-6, 1e6);
+		o->half = get_real(name, optarg, 1e-6, 1e6);
 		break;
 	case OPT_TAU:
-		o->tau = get_real(name, 1e-6, 1e6);
+		o->tau = get_real(name, optarg, 1e-6, 1e6);
 		break;
 	case OPT_OF:
-		o->of = get_real(name, 1, 65535);
+		o->of = get_real(name, optarg, 1, 65535);
 		break;
 	case OPT_SEED:
-		o->config.seed = get_integer(name, 0, UINT64_MAX);
+		o->config.seed = get_u64(name, optarg);
 		break;
 	case OPT_PER_FLOW:
 		o->config.per_flow = 1;
@@ -273,10 +220,10 @@ static void get_option(struct opts *o, int id, const char *name)
 		o->config.protos = get_protos(optarg);
 		break;
 	case OPT_DPORT:
-		o->config.dport = get_integer(name, 1, 65535);
+		o->config.dport = get_integer(name, optarg, 1, 65535);
 		break;
 	case OPT_MIN_LEN:
-		o->config.min_len = get_integer(name, 0, 65535);
+		o->config.min_len = get_integer(name, optarg, 0, 65535);
 		break;
 	case OPT_MARK:
 		o->config.mark = 1;
@@ -293,28 +240,15 @@ static unsigned int get_options(struct opts *o, int argc, char **argv, unsigned 
 				const char *whose)
 {
 	unsigned int given = 0;
-	int id, index = -1, at;
+	const char *name;
+	int id;
 
-	for (;;) {
-		at = optind;
-		id = getopt_long(argc, argv, ":", options, &index);
-		if (id == -1)
-			break;
-		if (id == '?')
-			usage("%s: unknown option", argv[at]);
-		if (id == ':')
-			usage("%s: its value is missing", argv[at]);
-		if (id == OPT_HELP) {
-			fputs(help_text, stdout);
-			exit(0);
-		}
+	while ((id = next_option(argc, argv, options, help_text, &name))) {
 		if (!(BIT(id) & allowed))
-			usage("%s: --%s is not for it", whose, options[index].name);
-		get_option(o, id, options[index].name);
+			usage("%s: --%s is not for it", whose, name);
+		get_option(o, id, name);
 		given |= BIT(id);
 	}
-	if (optind < argc)
-		usage("%s: not expected", argv[optind]);
 	return given;
 }
 
@@ -377,7 +311,7 @@ static unsigned int link_header(const char *dev)
 
 	memcpy(request.ifr_name, dev, strlen(dev) + 1);
 	if (fd < 0 || ioctl(fd, SIOCGIFHWADDR, &request))
-		die(errno, "%s", dev);
+		die_errno("%s", dev);
 	close(fd);
 	switch (request.ifr_hwaddr.sa_family) {
 	case ARPHRD_ETHER:
@@ -386,7 +320,7 @@ static unsigned int link_header(const char *dev)
 	case ARPHRD_NONE:
 		return 0;
 	}
-	die(EOPNOTSUPP, "%s: not Ethernet", dev);
+	die_error(EOPNOTSUPP, "%s: not Ethernet", dev);
 }
 
 static int make_map(enum bpf_map_type type, const char *name, __u32 key, __u32 value, __u32 entries,
@@ -396,7 +330,7 @@ static int make_map(enum bpf_map_type type, const char *name, __u32 key, __u32 v
 	int fd = bpf_map_create(type, name, key, value, entries, &opts);
 
 	if (fd < 0)
-		die(errno, "cannot make a BPF map");
+		die_errno("cannot make a BPF map");
 	return fd;
 }
 
@@ -420,10 +354,10 @@ static int load_program(const struct loss_config *c)
 			 c->holes ? MAX_HOLES : 1, 0);
 	/* frozen, it is constants to the verifier, which drops the other models' code */
 	if (bpf_map_update_elem(config, &zero, c, BPF_ANY) || bpf_map_freeze(config))
-		die(errno, "cannot fill a BPF map");
+		die_errno("cannot fill a BPF map");
 
 	if (!insns)
-		die(ENOMEM, "program");
+		die_error(ENOMEM, "program");
 	memcpy(insns, program, sizeof(program));
 	for (size_t i = 0; i + 1 < len; i++) {
 		__u64 constant = (__u32)insns[i].imm | (__u64)(__u32)insns[i + 1].imm << 32;
@@ -444,7 +378,7 @@ static int load_program(const struct loss_config *c)
 	fd = bpf_prog_load(BPF_PROG_TYPE_SCHED_CLS, "ablossy", "GPL", insns, len, &opts);
 	if (fd < 0) {
 		fputs(log, stderr);
-		die(errno, "cannot load the BPF program");
+		die_errno("cannot load the BPF program");
 	}
 	free(insns);
 	return fd;
@@ -456,7 +390,7 @@ static struct bpf_tc_hook hook_of(const struct opts *o)
 		    .attach_point = o->egress ? BPF_TC_EGRESS : BPF_TC_INGRESS);
 
 	if (!hook.ifindex)
-		die(errno, "%s", o->dev);
+		die_errno("%s", o->dev);
 	return hook;
 }
 
@@ -474,10 +408,10 @@ static int cmd_add(struct opts *o)
 	opts.prog_fd = load_program(&o->config);
 	err = bpf_tc_hook_create(&hook);
 	if (err && err != -EEXIST)
-		die(-err, "%s: clsact", o->dev);
+		die_error(-err, "%s: clsact", o->dev);
 	err = bpf_tc_attach(&hook, &opts);
 	if (err)
-		die(-err, "%s: cannot attach the BPF program", o->dev);
+		die_error(-err, "%s: cannot attach the BPF program", o->dev);
 	return 0;
 }
 
@@ -499,19 +433,19 @@ static struct maps find_maps(const struct opts *o)
 	struct maps maps = { -1, -1, -1, -1 };
 
 	if (err)
-		die(-err, "%s: no losses %s", o->dev, o->egress ? "on egress" : "on ingress");
+		die_error(-err, "%s: no losses %s", o->dev, o->egress ? "on egress" : "on ingress");
 	fd = bpf_prog_get_fd_by_id(opts.prog_id);
 	info.nr_map_ids = ARRAY_SIZE(ids);
 	info.map_ids = (unsigned long)ids;
 	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &len))
-		die(errno, "%s: program %u", o->dev, opts.prog_id);
+		die_errno("%s: program %u", o->dev, opts.prog_id);
 	for (__u32 i = 0; i < info.nr_map_ids && i < ARRAY_SIZE(ids); i++) {
 		struct bpf_map_info map = { 0 };
 
 		len = sizeof(map);
 		fd = bpf_map_get_fd_by_id(ids[i]);
 		if (fd < 0 || bpf_obj_get_info_by_fd(fd, &map, &len))
-			die(errno, "%s: map %u", o->dev, ids[i]);
+			die_errno("%s: map %u", o->dev, ids[i]);
 		if (map.type == BPF_MAP_TYPE_HASH)
 			maps.flows = fd;
 		else if (map.value_size == sizeof(struct loss_config))
@@ -562,10 +496,10 @@ static struct hole *read_holes(const struct maps *maps, __u64 n)
 	struct hole *holes = calloc(n + 1, sizeof(*holes));
 
 	if (!holes)
-		die(ENOMEM, "holes");
+		die_error(ENOMEM, "holes");
 	for (__u32 i = 0; i < n; i++) {
 		if (bpf_map_lookup_elem(maps->holes, &i, &holes[i]))
-			die(errno, "holes");
+			die_errno("holes");
 	}
 	return holes;
 }
@@ -610,11 +544,11 @@ static int cmd_show(struct opts *o)
 	__u32 zero = 0;
 
 	if (!list)
-		die(ENOMEM, "flows");
+		die_error(ENOMEM, "flows");
 	maps = find_maps(o);
 	if (bpf_map_lookup_elem(maps.config, &zero, &c) ||
 	    bpf_map_lookup_elem(maps.common, &zero, &common))
-		die(errno, "%s: not ours", o->dev);
+		die_errno("%s: not ours", o->dev);
 	while (n < MAX_FLOWS && !bpf_map_get_next_key(maps.flows, last, &key)) {
 		list[n].key = key;
 		last = &list[n].key;
@@ -636,7 +570,8 @@ static int cmd_show(struct opts *o)
 	printf(", \"overflow\": %llu", (unsigned long long)common.overflow);
 	if (c.holes) {
 		if (common.holes > MAX_HOLES)
-			die(ENOSPC, "%s: %llu holes", o->dev, (unsigned long long)common.holes);
+			die_error(ENOSPC, "%s: %llu holes", o->dev,
+				  (unsigned long long)common.holes);
 		n_holes = common.holes;
 		holes = read_holes(&maps, n_holes);
 	}
@@ -664,7 +599,7 @@ static int cmd_del(struct opts *o)
 	int err = bpf_tc_detach(&hook, &opts);
 
 	if (err)
-		die(-err, "%s: no losses %s", o->dev, o->egress ? "on egress" : "on ingress");
+		die_error(-err, "%s: no losses %s", o->dev, o->egress ? "on egress" : "on ingress");
 	/* the qdisc too, when nothing is left on the other side */
 	hook.attach_point = o->egress ? BPF_TC_INGRESS : BPF_TC_EGRESS;
 	opts.flags = 0;

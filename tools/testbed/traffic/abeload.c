@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include "../../lib/fds.h"
@@ -100,9 +99,6 @@ enum option_id {
 	OPT_MODEL, OPT_BODY, OPT_TAIL, OPT_SIZE_MAX, OPT_OBJECTS, OPT_PAUSE, OPT_GAP,
 };
 
-#define ARG(name, id)	{ name, required_argument, NULL, id }
-#define FLAG(name, id)	{ name, no_argument, NULL, id }
-
 static const struct option recv_options[] = {
 	FLAG("help", OPT_HELP), ARG("port", OPT_PORT), ARG("aimd-port", OPT_AIMD_PORT),
 	ARG("tcp-port", OPT_TCP_PORT), ARG("duration", OPT_DURATION), ARG("warmup", OPT_WARMUP),
@@ -148,47 +144,6 @@ static const struct kind {
 	{ "tcp", BIT(OPT_CC) | BIT(OPT_CWND_INTERVAL), send_tcp },
 	{ "web", WEB_OPTIONS | BIT(OPT_CC), send_web },
 };
-
-static noreturn void __printf(1, 2) usage(const char *fmt, ...)
-{
-	va_list ap;
-
-	fputs("abeload: ", stderr);
-	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	fputs(" (see abeload --help)\n", stderr);
-	exit(2);
-}
-
-static long long get_integer(const char *option, const char *text, long long min, long long max)
-{
-	long long value;
-	char *end;
-
-	errno = 0;
-	value = strtoll(text, &end, 0);
-	if (errno || end == text || *end || value < min || value > max)
-		usage("--%s %s: want an integer from %lld to %lld", option, text, min, max);
-	return value;
-}
-
-static double get_real(const char *option, const char *text, double min, double max)
-{
-	double value;
-	char *end;
-
-	errno = 0;
-	value = strtod(text, &end);
-	if (errno || end == text || *end || !(value >= min && value <= max))
-		usage("--%s %s: want a number from %g to %g", option, text, min, max);
-	return value;
-}
-
-static __s64 get_seconds(const char *option, const char *text, double min)
-{
-	return (__s64)(get_real(option, text, min, 1e6) * NSEC_PER_SEC);
-}
 
 /* Numbers separated by commas; returns how many, at least @least. */
 static unsigned int get_list(const char *option, const char *text, double *values,
@@ -245,37 +200,13 @@ static void destination(struct send_opts *o, const char *text)
 	}
 }
 
-/* The next option's id, 0 at the end. A wrong or missing one ends the program. */
-static int next_option(int argc, char **argv, const struct option *options, const char **name)
-{
-	int index = -1, at, id;
-
-	at = optind;
-	id = getopt_long(argc, argv, ":", options, &index);
-	if (id == '?')
-		usage("%s: unknown option", argv[at]);
-	if (id == ':')
-		usage("%s: its value is missing", argv[at]);
-	if (id == -1) {
-		if (optind < argc)
-			usage("%s: not expected", argv[optind]);
-		return 0;
-	}
-	if (id == OPT_HELP) {
-		fputs(help_text, stdout);
-		exit(0);
-	}
-	*name = options[index].name;
-	return id;
-}
-
 static int cmd_recv(int argc, char **argv)
 {
 	struct recv_opts o = { 0 };
 	const char *name;
 	int id;
 
-	while ((id = next_option(argc, argv, recv_options, &name))) {
+	while ((id = next_option(argc, argv, recv_options, help_text, &name))) {
 		switch (id) {
 		case OPT_PORT:
 			o.udp_port = get_integer(name, optarg, 1, 65535);
@@ -478,7 +409,7 @@ static int cmd_send(int argc, char **argv)
 	}
 	if (!k)
 		usage("send: want udp, pareto, aimd, tcp or web");
-	while ((id = next_option(argc - 1, argv + 1, send_options, &name))) {
+	while ((id = next_option(argc - 1, argv + 1, send_options, help_text, &name))) {
 		if (BIT(id) & SPECIAL & ~k->takes)
 			usage("send %s: --%s is not for it", k->name, name);
 		send_option(&o, id, name);

@@ -12,18 +12,16 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdnoreturn.h>
 #include <linux/types.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <netinet/in.h>
 #include <time.h>
+#include "../../lib/cli.h"
+#include "../../lib/clock.h"
+#include "../../lib/rng.h"
 
-#define NSEC_PER_SEC	1000000000LL
-#define NSEC_PER_USEC	1000LL
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
-#define __printf(a, b)	__attribute__((	\
-				__format__(__printf__, a, b)))
 #define BIT(n)		(1ULL << (n))
 
 #define PACKET_MAGIC	0xabe1
@@ -200,16 +198,11 @@ int send_aimd(const struct send_opts *o);
 int send_pareto(const struct send_opts *o);
 int send_web(const struct send_opts *o);
 
-noreturn void __printf(1, 2) die(const char *fmt, ...);
-noreturn void __printf(1, 2) die_errno(const char *fmt, ...);
 void *xcalloc(size_t n, size_t size);
 void *xrealloc(void *p, size_t n, size_t size);
 
-__s64 now(clockid_t clock);
 double cpu_seconds(void);
 
-__u64 rng_seed(__u64 seed, __u64 stream);
-double rng_uniform(__u64 *state);
 double rng_exponential(__u64 *state, double mean);
 double rng_pareto(__u64 *state, double least, double shape);
 double rng_normal(__u64 *state);

@@ -8,7 +8,6 @@
  * until the end. Packets are recorded by the kernel into a buffer of their
  * own, which is read when all is over.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -19,7 +18,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <stdnoreturn.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -32,11 +30,11 @@
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 #include "../../../kernel/include/uapi/linux/pkt_sch_abe.h"
+#include "../../lib/cli.h"
+#include "../../lib/clock.h"
 #include "../../lib/fds.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
-#define __printf(a, b)	__attribute__((__format__(__printf__, a, b)))
-#define NSEC_PER_SEC	1000000000LL
 #define TRACEFS		"/sys/kernel/tracing"
 #define Q31		((double)(1U << 31))
 
@@ -120,32 +118,6 @@ struct records {
 
 static int stop_flag;
 
-static noreturn void __printf(1, 2) usage(const char *fmt, ...)
-{
-	va_list ap;
-
-	fputs("abesample: ", stderr);
-	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	fputs(" (see abesample --help)\n", stderr);
-	exit(2);
-}
-
-static noreturn void __printf(2, 3) die(int err, const char *fmt, ...)
-{
-	va_list ap;
-
-	fputs("abesample: ", stderr);
-	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	if (err)
-		fprintf(stderr, ": %s", strerror(err));
-	fputc('\n', stderr);
-	exit(1);
-}
-
 static void on_signal(int sig)
 {
 	(void)sig;
@@ -157,21 +129,13 @@ static bool stop_requested(void)
 	return __atomic_load_n(&stop_flag, __ATOMIC_RELAXED);
 }
 
-static __s64 now(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
-}
-
 static void *append(struct records *r, size_t len)
 {
 	if (r->len + len > r->room) {
 		r->room = 2 * (r->room + len) + (1 << 16);
 		r->data = realloc(r->data, r->room);
 		if (!r->data)
-			die(ENOMEM, "samples");
+			die_error(ENOMEM, "samples");
 	}
 	r->len += len;
 	return r->data + r->len - len;
@@ -198,7 +162,7 @@ static FILE *open_out(const struct opts *o)
 	FILE *f = fopen(o->out, "w");
 
 	if (!f)
-		die(errno, "cannot write %s", o->out);
+		die_errno("cannot write %s", o->out);
 	return f;
 }
 
@@ -207,7 +171,7 @@ static void close_out(FILE *f, const struct opts *o)
 	bool bad = ferror(f);
 
 	if (fclose(f) || bad)
-		die(EIO, "cannot write %s", o->out);
+		die_error(EIO, "cannot write %s", o->out);
 }
 
 /* ---- statistics by netlink */
@@ -217,7 +181,7 @@ static int open_netlink(void)
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 
 	if (fd < 0)
-		die(errno, "netlink");
+		die_errno("netlink");
 	return fd;
 }
 
@@ -321,19 +285,19 @@ static void take_sample(int fd, const struct opts *o, unsigned int ifindex, stru
 		request.tc.tcm_parent = TC_H_ROOT;
 	s->time = now(CLOCK_REALTIME);
 	if (send(fd, &request, sizeof(request), 0) < 0)
-		die(errno, "netlink");
+		die_errno("netlink");
 	len = recv(fd, buf, sizeof(buf), 0);
 	if (len < 0)
-		die(errno, "netlink");
+		die_errno("netlink");
 	if (!NLMSG_OK(h, (unsigned int)len))
-		die(EPROTO, "netlink");
+		die_error(EPROTO, "netlink");
 	if (h->nlmsg_type == NLMSG_ERROR)
-		die(-*(const int *)NLMSG_DATA(h), "%s: no such qdisc", o->dev);
+		die_error(-*(const int *)NLMSG_DATA(h), "%s: no such qdisc", o->dev);
 	len = TCA_PAYLOAD(h);
 	kind = find_attr(TCA_RTA(tc), len, TCA_KIND, &size);
 	stats = find_attr(TCA_RTA(tc), len, TCA_STATS2, &size);
 	if (!kind || !stats)
-		die(EPROTO, "%s: no statistics", o->dev);
+		die_error(EPROTO, "%s: no statistics", o->dev);
 	parse_stats(s, kind, stats, size);
 }
 
@@ -398,7 +362,7 @@ static int run_samples(const struct opts *o)
 	__s64 start, at;
 
 	if (!ifindex)
-		die(errno, "%s", o->dev);
+		die_errno("%s", o->dev);
 	start = now(CLOCK_MONOTONIC);
 	for (at = start; !o->duration || at <= start + o->duration; at += o->interval) {
 		struct sample *s;
@@ -445,7 +409,7 @@ static void __printf(2, 3) write_trace(const char *value, const char *fmt, ...)
 	va_end(ap);
 	fd = open(path, O_WRONLY | O_CLOEXEC);
 	if (fd < 0 || write(fd, value, strlen(value)) < 0)
-		die(errno, "%s", path);
+		die_errno("%s", path);
 	close(fd);
 }
 
@@ -463,7 +427,7 @@ static unsigned int field_of(const char *text, const char *name, unsigned int *s
 	snprintf(wanted, sizeof(wanted), " %s;", name);
 	at = strstr(text, wanted);
 	if (!at || sscanf(strchr(at, ';') + 1, " offset:%u; size:%u;", &offset, size) != 2)
-		die(EPROTO, "tracepoint field %s", name);
+		die_error(EPROTO, "tracepoint field %s", name);
 	return offset;
 }
 
@@ -478,12 +442,12 @@ static void read_event(struct event *e)
 	snprintf(path, sizeof(path), "%s/events/abe/%s/format", instance, e->name);
 	f = fopen(path, "r");
 	if (!f)
-		die(errno, "%s (is sch_abe loaded?)", path);
+		die_errno("%s (is sch_abe loaded?)", path);
 	n = fread(text, 1, sizeof(text) - 1, f);
 	text[n] = 0;
 	fclose(f);
 	if (!strstr(text, "ID: ") || sscanf(strstr(text, "ID: "), "ID: %u", &e->id) != 1)
-		die(EPROTO, "%s", path);
+		die_error(EPROTO, "%s", path);
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
 		fields[i]->offset = field_of(text, fields[i]->name, &fields[i]->size);
 }
@@ -532,7 +496,7 @@ static void print_page(FILE *out, const struct event *events, const char *page, 
 	memcpy(&used, page + 8, 8);
 	used = (used & 0xfffff) + 16;
 	if (used > len)
-		die(EPROTO, "trace buffer");
+		die_error(EPROTO, "trace buffer");
 	while (at + 4 <= used) {
 		__u32 head, word = 0;
 		unsigned int type;
@@ -582,7 +546,7 @@ static unsigned long count_lost(unsigned int cpu)
 	snprintf(path, sizeof(path), "%s/per_cpu/cpu%u/stats", instance, cpu);
 	f = fopen(path, "r");
 	if (!f)
-		die(errno, "%s", path);
+		die_errno("%s", path);
 	n = fread(text, 1, sizeof(text) - 1, f);
 	text[n] = 0;
 	fclose(f);
@@ -631,9 +595,9 @@ static int run_trace(const struct opts *o)
 	snprintf(instance, sizeof(instance), TRACEFS "/instances/abesample.%d", getpid());
 	/* "ip netns exec" hides it */
 	if (access(TRACEFS "/instances", F_OK) && mount("tracefs", TRACEFS, "tracefs", 0, NULL))
-		die(errno, "tracefs");
+		die_errno("tracefs");
 	if (mkdir(instance, 0700))
-		die(errno, "%s", instance);
+		die_errno("%s", instance);
 	atexit(remove_instance);
 	snprintf(text, sizeof(text), "%u", o->buffer_mb << 10);
 	write_trace(text, "%s/buffer_size_kb", instance);
@@ -657,7 +621,7 @@ static int run_trace(const struct opts *o)
 		;
 	close_out(out, o);
 	if (lost)
-		die(0, "%lu records lost: more --buffer is needed", lost);
+		die("%lu records lost: more --buffer is needed", lost);
 	return 0;
 }
 
@@ -698,18 +662,6 @@ static __u32 get_handle(const char *option)
 	return major << 16 | minor;
 }
 
-static double get_real(const char *option, double min, double max)
-{
-	double value;
-	char *end;
-
-	errno = 0;
-	value = strtod(optarg, &end);
-	if (errno || end == optarg || *end || !(value >= min && value <= max))
-		usage("--%s %s: want a number from %g to %g", option, optarg, min, max);
-	return value;
-}
-
 static void get_option(struct opts *o, int id, const char *name)
 {
 	switch (id) {
@@ -726,13 +678,13 @@ static void get_option(struct opts *o, int id, const char *name)
 		o->trace = true;
 		break;
 	case OPT_INTERVAL:
-		o->interval = (__s64)(get_real(name, 1e-6, 1e6) * NSEC_PER_SEC);
+		o->interval = (__s64)(get_real(name, optarg, 1e-6, 1e6) * NSEC_PER_SEC);
 		break;
 	case OPT_DURATION:
-		o->duration = (__s64)(get_real(name, 0.001, 1e6) * NSEC_PER_SEC);
+		o->duration = (__s64)(get_real(name, optarg, 0.001, 1e6) * NSEC_PER_SEC);
 		break;
 	case OPT_BUFFER:
-		o->buffer_mb = (unsigned int)get_real(name, 1, 65536);
+		o->buffer_mb = (unsigned int)get_real(name, optarg, 1, 65536);
 		break;
 	case OPT_OUT:
 		o->out = optarg;
@@ -744,26 +696,12 @@ int main(int argc, char **argv)
 {
 	struct opts o = { .interval = NSEC_PER_SEC / 20, .buffer_mb = 64 };
 	struct sigaction sa = { .sa_handler = on_signal };
-	int id, index = -1, at;
+	const char *name;
+	int id;
 
 	occupy_standard_fds();
-	for (;;) {
-		at = optind;
-		id = getopt_long(argc, argv, ":", options, &index);
-		if (id == -1)
-			break;
-		if (id == '?')
-			usage("%s: unknown option", argv[at]);
-		if (id == ':')
-			usage("%s: its value is missing", argv[at]);
-		if (id == OPT_HELP) {
-			fputs(help_text, stdout);
-			return 0;
-		}
-		get_option(&o, id, options[index].name);
-	}
-	if (optind < argc)
-		usage("%s: not expected", argv[optind]);
+	while ((id = next_option(argc, argv, options, help_text, &name)))
+		get_option(&o, id, name);
 	if (!o.out)
 		usage("--out is missing");
 	if (!o.trace == !o.dev)

@@ -2,12 +2,10 @@
 /*
  * abeload: clocks, random numbers, event heap, sockets, packets.
  */
-#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <netinet/tcp.h>
@@ -23,36 +21,6 @@
 #endif
 
 static int stop_flag;
-
-static void complain(const char *fmt, va_list ap, int err)
-{
-	fputs("abeload: ", stderr);
-	vfprintf(stderr, fmt, ap);
-	if (err)
-		fprintf(stderr, ": %s", strerror(err));
-	fputc('\n', stderr);
-}
-
-void die(const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	complain(fmt, ap, 0);
-	va_end(ap);
-	exit(1);
-}
-
-void die_errno(const char *fmt, ...)
-{
-	int err = errno;
-	va_list ap;
-
-	va_start(ap, fmt);
-	complain(fmt, ap, err);
-	va_end(ap);
-	exit(1);
-}
 
 void *xcalloc(size_t n, size_t size)
 {
@@ -71,42 +39,10 @@ void *xrealloc(void *p, size_t n, size_t size)
 	return p;
 }
 
-__s64 now(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
-}
-
 /* Processor time of this process so far, kernel side included. */
 double cpu_seconds(void)
 {
 	return (double)now(CLOCK_PROCESS_CPUTIME_ID) / NSEC_PER_SEC;
-}
-
-/* splitmix64: any seed and stream number give an independent start. */
-static __u64 rng_next(__u64 *state)
-{
-	__u64 z = *state += 0x9e3779b97f4a7c15ULL;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-	return z ^ (z >> 31);
-}
-
-__u64 rng_seed(__u64 seed, __u64 stream)
-{
-	__u64 state = seed;
-	__u64 mixed = rng_next(&state) ^ (stream * 0xd1342543de82ef95ULL);
-
-	return rng_next(&mixed);
-}
-
-/* In [0, 1). */
-double rng_uniform(__u64 *state)
-{
-	return (double)(rng_next(state) >> 11) / (double)(1LL << 53);
 }
 
 /* Exponential. */

@@ -2,12 +2,11 @@
 /*
  * dccpload - DCCP flows between two network namespaces, in one process
  *
- * dccpload [OPTION...] CCID FLOWS, see usage(). Every flow has its own
+ * dccpload [OPTION...] CCID FLOWS, see help(). Every flow has its own
  * connection from one namespace to another (of tests/selftests/lib.py, or -n),
  * sends packets of one size at a fixed rate and never waits: what the socket
  * does not take is counted. What the receivers saw comes out as one JSON object.
  */
-#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +17,6 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,10 +28,11 @@
 #include <unistd.h>
 
 #include "../../../ccid/include/uapi/linux/dccp_tfrc.h"
+#include "../../lib/cli.h"
+#include "../../lib/clock.h"
 #include "../../lib/fds.h"
 
 #define SOL_DCCP	269
-#define NSEC		1000000000LL
 #define MAX_FLOWS	2000
 #define MAX_OPTIONS	8
 
@@ -67,20 +66,6 @@ static struct flow {
 	__u64 n_gap, off;		/* gaps; those off the mean by 0.5 ms */
 } flow[MAX_FLOWS];
 
-static void die(const char *what)
-{
-	fprintf(stderr, "dccpload: %s: %s\n", what, strerror(errno));
-	exit(1);
-}
-
-static __s64 now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * NSEC + ts.tv_nsec;
-}
-
 static void enter(const char *ns)
 {
 	char path[64];
@@ -89,7 +74,7 @@ static void enter(const char *ns)
 	snprintf(path, sizeof(path), "/run/netns/%s", ns);
 	fd = open(path, O_RDONLY);
 	if (fd < 0 || setns(fd, CLONE_NEWNET))
-		die(path);
+		die_errno("%s", path);
 	close(fd);
 }
 
@@ -101,11 +86,11 @@ static int dccp_socket(void)
 	int fd = socket(AF_INET, SOCK_DCCP, IPPROTO_DCCP);
 
 	if (fd < 0)
-		die("socket");
+		die_errno("socket");
 	if (setsockopt(fd, SOL_DCCP, DCCP_SOCKOPT_SERVICE, &service, 4) ||
 	    setsockopt(fd, SOL_DCCP, DCCP_SOCKOPT_CCID, &ccid, 1) ||
 	    setsockopt(fd, IPPROTO_IP, IP_TOS, &tos, sizeof(tos)))
-		die("setsockopt");
+		die_errno("setsockopt");
 	return fd;
 }
 
@@ -118,7 +103,7 @@ static void set_options(struct flow *f)
 
 		if (setsockopt(name < 192 ? f->rx : f->tx, SOL_DCCP, name,
 			       &cfg.option[i].value, 4))
-			die("setsockopt of the CCID");
+			die_errno("setsockopt of the CCID");
 	}
 }
 
@@ -134,17 +119,17 @@ static void open_flows(void)
 	setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (bind(listener, (void *)&addr, sizeof(addr)) ||
 	    listen(listener, 64))
-		die("listen");
+		die_errno("listen");
 	enter(cfg.from);
 	for (i = 0; i < cfg.flows; i++) {
 		struct flow *f = &flow[i];
 
 		f->tx = dccp_socket();
 		if (connect(f->tx, (void *)&addr, sizeof(addr)))
-			die("connect");
+			die_errno("connect");
 		f->rx = accept(listener, NULL, NULL);
 		if (f->rx < 0)
-			die("accept");
+			die_errno("accept");
 		fcntl(f->tx, F_SETFL, O_NONBLOCK);
 		fcntl(f->rx, F_SETFL, O_NONBLOCK);
 		set_options(f);
@@ -159,7 +144,7 @@ static int allowed_size(struct flow *f)
 	socklen_t len = sizeof(tx);
 
 	if (getsockopt(f->tx, SOL_DCCP, DCCP_SOCKOPT_CCID_TX_INFO, &tx, &len))
-		die("getsockopt");
+		die_errno("getsockopt");
 	if (!tx.packet)
 		return 1;
 	return tx.packet < (__u32)cfg.size ? (int)tx.packet : cfg.size;
@@ -168,7 +153,7 @@ static int allowed_size(struct flow *f)
 static void offer(struct flow *f, __s64 t, __s64 begin, __s64 warm)
 {
 	static const char data[65536];
-	double at = (double)(t - begin) / NSEC;
+	double at = (double)(t - begin) / NSEC_PER_SEC;
 	int size = cfg.size;
 
 	/* Two sizes take turns each second. */
@@ -181,7 +166,7 @@ static void offer(struct flow *f, __s64 t, __s64 begin, __s64 warm)
 	f->offered++;
 	if (send(f->tx, data, size, 0) < 0) {
 		if (errno != EAGAIN)
-			die("send");
+			die_errno("send");
 		f->refused++;
 	} else {
 		f->sent++;
@@ -207,34 +192,34 @@ static void collect(struct flow *f, __s64 t, __s64 warm)
 		f->packets++;
 		f->bytes += n;
 		if (f->last) {
-			gap = (double)(t - f->last) / NSEC;
+			gap = (double)(t - f->last) / NSEC_PER_SEC;
 			f->n_gap++;
 			f->off += fabs(gap - 1 / cfg.rate) > 0.0005;
 		}
 		f->last = t;
 	}
 	if (errno != EAGAIN && errno != ENOTCONN)
-		die("recv");
+		die_errno("recv");
 }
 
 static void loop(void)
 {
 	static struct pollfd fds[MAX_FLOWS];
-	__s64 begin = now() + NSEC / 10, end, warm, step = 0, t;
-	__s64 grid = cfg.grid * NSEC / 1000;
+	__s64 begin = now(CLOCK_MONOTONIC) + NSEC_PER_SEC / 10, end, warm, step = 0, t;
+	__s64 grid = cfg.grid * NSEC_PER_SEC / 1000;
 	int i;
 
-	end = begin + cfg.seconds * NSEC;
-	warm = begin + cfg.warm * NSEC;
+	end = begin + cfg.seconds * NSEC_PER_SEC;
+	warm = begin + cfg.warm * NSEC_PER_SEC;
 	if (cfg.rate > 0)
-		step = NSEC / cfg.rate;
+		step = NSEC_PER_SEC / cfg.rate;
 	for (i = 0; i < cfg.flows; i++) {
 		fds[i].fd = flow[i].rx;
 		fds[i].events = POLLIN;
 		/* not all at once */
 		flow[i].next = begin + step * i / cfg.flows;
 	}
-	for (t = now(); t < end; t = now()) {
+	for (t = now(CLOCK_MONOTONIC); t < end; t = now(CLOCK_MONOTONIC)) {
 		__s64 next = end;
 		struct timespec ts;
 
@@ -248,17 +233,17 @@ static void loop(void)
 		}
 		if (grid)
 			next += grid - (next - begin) % grid;
-		t = now();
+		t = now(CLOCK_MONOTONIC);
 		next = next > t ? next - t : 0;
-		ts.tv_sec = next / NSEC;
-		ts.tv_nsec = next % NSEC;
+		ts.tv_sec = next / NSEC_PER_SEC;
+		ts.tv_nsec = next % NSEC_PER_SEC;
 		if (grid) {
 			nanosleep(&ts, NULL);
 			ts = (struct timespec){ 0 };
 		}
 		if (ppoll(fds, cfg.flows, &ts, NULL) < 0)
-			die("poll");
-		t = now();
+			die_errno("poll");
+		t = now(CLOCK_MONOTONIC);
 		for (i = 0; i < cfg.flows; i++)
 			if (fds[i].revents)
 				collect(&flow[i], t, warm);
@@ -271,7 +256,7 @@ static void report(void)
 	int i;
 
 	if (cfg.json && !freopen(cfg.json, "w", stdout))
-		die(cfg.json);
+		die_errno("%s", cfg.json);
 	printf("{\"ccid\": %d, \"seconds\": %g, \"flows\": [", cfg.ccid, seconds);
 	for (i = 0; i < cfg.flows; i++) {
 		struct flow *f = &flow[i];
@@ -300,7 +285,7 @@ static void report(void)
 	printf("]}\n");
 }
 
-static void __attribute__((noreturn)) usage(int status)
+static noreturn void help(int status)
 {
 	fputs("usage: dccpload [OPTION...] CCID FLOWS\n"
 	      "  -n FROM,TO,ADDRESS  namespaces, and TO's address (a,b,10.0.2.1)\n"
@@ -322,18 +307,6 @@ static void __attribute__((noreturn)) usage(int status)
 	exit(status);
 }
 
-static void __attribute__((noreturn, format(printf, 1, 2))) wrong(const char *format, ...)
-{
-	va_list args;
-
-	fputs("dccpload: ", stderr);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputs("; dccpload -h has all options\n", stderr);
-	exit(2);
-}
-
 /* What an option or argument says, which must be in that range. */
 static double get_number(const char *name, const char *text, double least, double most)
 {
@@ -341,7 +314,7 @@ static double get_number(const char *name, const char *text, double least, doubl
 	double value = strtod(text, &end);
 
 	if (end == text || *end || isnan(value) || value < least || value > most)
-		wrong("%s %s: want a number from %g to %g", name, text, least, most);
+		usage("%s %s: want a number from %g to %g", name, text, least, most);
 	return value;
 }
 
@@ -378,7 +351,7 @@ int main(int argc, char **argv)
 		case 'n':
 			if (sscanf(optarg, "%31[^,],%31[^,],%15s", cfg.from, cfg.to,
 				   cfg.address) != 3)
-				wrong("-n %s: want FROM,TO,ADDRESS", optarg);
+				usage("-n %s: want FROM,TO,ADDRESS", optarg);
 			break;
 		case 'd':
 			cfg.dscp = (int)get_number("-d", optarg, 0, 63);
@@ -397,24 +370,24 @@ int main(int argc, char **argv)
 			break;
 		case 'p':
 			if (sscanf(optarg, "%lf,%lf", &cfg.pause, &cfg.silence) != 2)
-				wrong("-p %s: want AT,LONG in seconds", optarg);
+				usage("-p %s: want AT,LONG in seconds", optarg);
 			break;
 		case 'o':
 			if (cfg.n_options == MAX_OPTIONS)
-				wrong("-o %s: at most %d of these", optarg, MAX_OPTIONS);
+				usage("-o %s: at most %d of these", optarg, MAX_OPTIONS);
 			if (sscanf(optarg, "%d=%u", &cfg.option[cfg.n_options].name,
 				   &cfg.option[cfg.n_options].value) != 2)
-				wrong("-o %s: want NR=VALUE", optarg);
+				usage("-o %s: want NR=VALUE", optarg);
 			cfg.n_options++;
 			break;
 		case 'h':
-			usage(0);
+			help(0);
 		default:
-			usage(2);
+			help(2);
 		}
 	}
 	if (argc - optind != 2)
-		wrong("want a CCID and a number of flows");
+		usage("want a CCID and a number of flows");
 	cfg.ccid = (int)get_number("CCID", argv[optind], 0, 255);
 	cfg.flows = (int)get_number("FLOWS", argv[optind + 1], 1, MAX_FLOWS);
 	setrlimit(RLIMIT_NOFILE, &files);
@@ -425,7 +398,7 @@ int main(int argc, char **argv)
 		/* a byte, so that many of us can read from one pipe */
 		while (read(STDIN_FILENO, &line, 1) < 0)
 			if (errno != EINTR)
-				die("standard input");
+				die_errno("standard input");
 	}
 	loop();
 	report();

@@ -2,7 +2,7 @@
 /*
  * dccpmangle - a router that does not forward DCCP as it came
  *
- * dccpmangle [OPTION...], see usage(). It takes the place of a router's own
+ * dccpmangle [OPTION...], see help(). It takes the place of a router's own
  * forwarding, which has to be off, sees all packets and their numbers, and
  * sends garbage with valid checksums to both ends. At the end it prints what
  * it did as one JSON object.
@@ -10,7 +10,6 @@
  * Harmless garbage is what RFC 4340 tells receivers to ignore: no call may die
  * of it. All of it may die of the rest: Resets, Close, Mandatory, features.
  */
-#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <getopt.h>
@@ -26,7 +25,9 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "../../lib/cli.h"
 #include "../../lib/fds.h"
+#include "../../lib/rng.h"
 
 #define DCCP		33
 #define MAX_LEN		1400	/* of a DCCP packet that we make */
@@ -62,11 +63,7 @@ static __u64 state;
 
 static __u32 rnd(__u32 n)
 {
-	/* xorshift64* */
-	state ^= state >> 12;
-	state ^= state << 25;
-	state ^= state >> 27;
-	return ((state * 2685821657736338717ULL) >> 32) % n;
+	return (rng_next(&state) >> 32) % n;
 }
 
 static __u8 any(void)
@@ -80,12 +77,6 @@ static __u8 any(void)
 	default:
 		return rnd(256);
 	}
-}
-
-static void die(const char *what)
-{
-	fprintf(stderr, "dccpmangle: %s: %s\n", what, strerror(errno));
-	exit(1);
 }
 
 /* The header */
@@ -174,7 +165,7 @@ static void transmit(const struct packet *p)
 	memcpy(data + sizeof(ip), p->d, p->len);
 	if (sendto(out, data, sizeof(ip) + p->len, 0, (void *)&to,
 		   sizeof(to)) < 0 && errno != ENOBUFS)
-		die("sendto");
+		die_errno("sendto");
 }
 
 /* Changes; each leaves a packet that is whole again, unless it says so. */
@@ -552,7 +543,7 @@ static void numbers(const char *name, const long *n, int count)
 	printf("}");
 }
 
-static void __attribute__((noreturn)) usage(int status)
+static noreturn void help(int status)
 {
 	fputs("usage: dccpmangle [OPTION...]\n"
 	      "  -n COUNT    packets to make before it ends (10000)\n"
@@ -596,9 +587,9 @@ int main(int argc, char **argv)
 			cfg.sweep = atoi(optarg);
 			break;
 		case 'h':
-			usage(0);
+			help(0);
 		default:
-			usage(2);
+			help(2);
 		}
 	}
 	for (i = 0; i < 16; i++)
@@ -606,7 +597,7 @@ int main(int argc, char **argv)
 	in = socket(AF_PACKET, SOCK_DGRAM, htons(ETH_P_IP));
 	out = socket(AF_INET, SOCK_RAW, IPPROTO_RAW);
 	if (in < 0 || out < 0)
-		die("socket");
+		die_errno("socket");
 	setsockopt(in, SOL_SOCKET, SO_RCVBUFFORCE, &big, sizeof(big));
 	setsockopt(out, SOL_SOCKET, SO_SNDBUFFORCE, &big, sizeof(big));
 	fds[0].fd = in;
@@ -616,7 +607,7 @@ int main(int argc, char **argv)
 	while (cfg.sweep || made + changed < cfg.count) {
 		c = ppoll(fds, 2, cfg.sweep ? NULL : &ms, NULL);
 		if (c < 0)
-			die("poll");
+			die_errno("poll");
 		if (fds[0].revents)
 			receive();
 		if (fds[1].revents)

@@ -8,7 +8,6 @@
  * --aimd-port are answered at once, because their senders wait for it, and
  * connections to the --web-port are closed at once when their file is there.
  */
-#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>

@@ -5,7 +5,6 @@
  * The socket buffer is large, so that a wake-up is worth hundreds of packets,
  * and is filled by reference from pages in memory: no byte is copied.
  */
-#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/tcp.h>

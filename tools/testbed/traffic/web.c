@@ -9,7 +9,6 @@
  * all random numbers in the order of its files, so that the same seed asks for
  * the same pages whatever the network does.
  */
-#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <math.h>
