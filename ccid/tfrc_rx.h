@@ -58,8 +58,8 @@ enum tfrc_feedback {
  * @wc_high: greatest window counter of a data packet
  * @wc_feedback: @wc_high when feedback was sent last
  * @wc_event: of the packet before the loss that began the current event
- * @arrival: when the first packet with a counter came, by the counter's low
- *	bits; @arrival_wc tells which one
+ * @arrival_wc: the counter that @arrival is for, by its low bits
+ * @arrival: when the first packet with that counter came
  * @rtt: round-trip time, us
  * @s_mean: mean payload, bytes, Q24.8
  * @bytes: payload received
@@ -75,6 +75,12 @@ enum tfrc_feedback {
  * @meter: the current interval
  * @history: its predecessors
  * @first_seq: predecessor of the first packet of the connection
+ * @packets: data packets received, without duplicates
+ * @lost: data packets found lost
+ * @marked: data packets received with CE
+ * @late: data packets that came after they had been found lost
+ * @duplicates: packets received more than once
+ * @events: loss events
  */
 struct tfrc_rx {
 	const struct tfrc_method *method;

@@ -19,29 +19,40 @@ SIZE = 512
 BACKLOGS = (0, 100, 10000)
 SPACINGS = ("uniform", "geometric", "delayed_uniform", "delayed_geometric", "deterministic")
 COLOURS = {"blue": 0, "green": 64, "mixed": 32}
-RATE = 1e9 / 8      # bytes/s, of unit time
+RATE = 1e9 / 8  # bytes/s, of unit time
 
 
 def sizes(unit, packets):
     """So many packets' worth of queue, as tc takes it."""
-    return {"packets": f"{packets}", "bytes": f"{packets * SIZE}", "time": f"{packets * SIZE / RATE * 1e6:.0f}us"}[unit]
+    return {
+        "packets": f"{packets}",
+        "bytes": f"{packets * SIZE}",
+        "time": f"{packets * SIZE / RATE * 1e6:.0f}us",
+    }[unit]
 
 
 def red(backlog, marking):
     low = (backlog + 10 if marking else backlog + 1000) * SIZE
     high = 4 * low
-    return f"red limit {10 * high} min {low} max {high} avpkt {SIZE} burst {low // SIZE + 50} probability 0.02 " \
+    return (
+        f"red limit {10 * high} min {low} max {high} avpkt {SIZE} burst {low // SIZE + 50} probability 0.02 "
         "bandwidth 1gbit ecn"
+    )
 
 
 def abe(backlog, marking, unit, more=""):
     low = backlog + 10 if marking else backlog + 1000
     most = min(40 * low, 1 << 20)
-    t = {key: sizes(unit, n) for key, n in (("limit", most), ("green_limit", most), ("min", low), ("max", 4 * low))}
-    if unit == "time":      # 10 s are 2.4 million packets
+    t = {
+        key: sizes(unit, n)
+        for key, n in (("limit", most), ("green_limit", most), ("min", low), ("max", 4 * low))
+    }
+    if unit == "time":  # 10 s are 2.4 million packets
         t["limit"] = t["green_limit"] = "10s"
-    return f"abe {unit} limit {t['limit']} green_limit {t['green_limit']} min {t['min']} max {t['max']} probability 0.02 " \
+    return (
+        f"abe {unit} limit {t['limit']} green_limit {t['green_limit']} min {t['min']} max {t['max']} probability 0.02 "
         f"weight 0.002 avpkt {SIZE} rate 1gbit ecn seed 1 {more}"
+    )
 
 
 def configurations():
@@ -58,12 +69,29 @@ def configurations():
         yield "cake", backlog, 0, "cake memlimit 100mb"
         for colour, green in COLOURS.items():
             yield f"abe, below min, {colour}", backlog, green, abe(backlog, False, "packets")
-        for unit, spacing, (colour, green) in itertools.product(("packets", "bytes", "time"), SPACINGS, COLOURS.items()):
-            yield f"abe, marking, {unit}, {spacing}, {colour}", backlog, green, abe(backlog, True, unit, f"spacing {spacing}")
+        for unit, spacing, (colour, green) in itertools.product(
+            ("packets", "bytes", "time"), SPACINGS, COLOURS.items()
+        ):
+            yield (
+                f"abe, marking, {unit}, {spacing}, {colour}",
+                backlog,
+                green,
+                abe(backlog, True, unit, f"spacing {spacing}"),
+            )
         yield "abe, marking, bytemode, blue", backlog, 0, abe(backlog, True, "bytes", "bytemode")
         yield "abe, marking, bytemode, green", backlog, 64, abe(backlog, True, "bytes", "bytemode")
-        yield "abe, marking, defaults of rate, blue", backlog, 0, abe(backlog, True, "packets").replace("rate 1gbit", "")
-        yield "abe, marking, 10 Mb/s, blue", backlog, 0, abe(backlog, True, "packets").replace("1gbit", "10mbit")
+        yield (
+            "abe, marking, defaults of rate, blue",
+            backlog,
+            0,
+            abe(backlog, True, "packets").replace("rate 1gbit", ""),
+        )
+        yield (
+            "abe, marking, 10 Mb/s, blue",
+            backlog,
+            0,
+            abe(backlog, True, "packets").replace("1gbit", "10mbit"),
+        )
 
 
 def measure(backlog, green, words, rounds=500):
@@ -85,13 +113,28 @@ run("ip link set bench0 up")
 only = sys.argv[1] if len(sys.argv) > 1 else ""
 for name, backlog, green, words in configurations():
     if only in name:
-        print(json.dumps({"name": name, "backlog": backlog, **measure(backlog, green, words)}), flush=True)
+        print(
+            json.dumps({"name": name, "backlog": backlog, **measure(backlog, green, words)}),
+            flush=True,
+        )
 if not only:
-    print(json.dumps({"name": "abe, marking, packets, uniform, blue", "backlog": 100000,
-                      **measure(100000, 0, abe(100000, True, "packets"))}), flush=True)
+    print(
+        json.dumps(
+            {
+                "name": "abe, marking, packets, uniform, blue",
+                "backlog": 100000,
+                **measure(100000, 0, abe(100000, True, "packets")),
+            }
+        ),
+        flush=True,
+    )
     for verb in ("change", "dump"):
         run("tc qdisc add dev bench0 root handle 1: abe")
-        command = "tc qdisc change dev bench0 root handle 1: abe limit 100ms" if verb == "change" else "tc -s qdisc show dev bench0"
+        command = (
+            "tc qdisc change dev bench0 root handle 1: abe limit 100ms"
+            if verb == "change"
+            else "tc -s qdisc show dev bench0"
+        )
         start = time.monotonic()
         for _ in range(20):
             run(command)

@@ -62,14 +62,37 @@ def speed(tap, net, mbit, seconds, warmup):
     for spec in ("fq_codel", "abe"):
         goodput[spec], voice, carried = one(net, spec, seconds, warmup)
         delay = voice["delay_us"]
-        tap.note(f"{mbit} Mb/s, {spec}: carried {carried / 1e6:.1f}, TCP {goodput[spec] / 1e6:.3f} Mb/s, voice median {delay['median'] / 1e3:.2f} "
-                 f"99 % {delay['p99'] / 1e3:.2f} max {delay['max'] / 1e3:.2f} ms, loss {100 * voice['loss']:.2f} %")
+        tap.note(
+            f"{mbit} Mb/s, {spec}: carried {carried / 1e6:.1f}, TCP {goodput[spec] / 1e6:.3f} Mb/s, voice median {delay['median'] / 1e3:.2f} "
+            f"99 % {delay['p99'] / 1e3:.2f} max {delay['max'] / 1e3:.2f} ms, loss {100 * voice['loss']:.2f} %"
+        )
     q = net.stats()
-    tap.note(f"{mbit} Mb/s: " + ", ".join(f"{k} {q[k]}" for k in (
-        "alpha", "offset", "drain_rate", "limit_bytes", "green_limit_bytes", "loss_blue", "loss_green_early")))
+    tap.note(
+        f"{mbit} Mb/s: "
+        + ", ".join(
+            f"{k} {q[k]}"
+            for k in (
+                "alpha",
+                "offset",
+                "drain_rate",
+                "limit_bytes",
+                "green_limit_bytes",
+                "loss_blue",
+                "loss_green_early",
+            )
+        )
+    )
     most = max(15, 3 * FULL * 8 / rate * 1e3) + DELAY
-    tap.ok(goodput["abe"] >= 0.97 * goodput["fq_codel"], f"{mbit} Mb/s: TCP within 3 % of what fq_codel gives", goodput)
-    tap.ok(abs(q["drain_rate"] * 8 / min(rate, carried) - 1) < 0.1, f"{mbit} Mb/s: drain rate", (q["drain_rate"], carried))
+    tap.ok(
+        goodput["abe"] >= 0.97 * goodput["fq_codel"],
+        f"{mbit} Mb/s: TCP within 3 % of what fq_codel gives",
+        goodput,
+    )
+    tap.ok(
+        abs(q["drain_rate"] * 8 / min(rate, carried) - 1) < 0.1,
+        f"{mbit} Mb/s: drain rate",
+        (q["drain_rate"], carried),
+    )
     tap.ok(delay["p99"] <= most * 1e3, f"{mbit} Mb/s: 99 % of the voice under {most:.1f} ms", delay)
     tap.ok(not balance(q), f"{mbit} Mb/s: books balance", balance(q))
 
@@ -97,11 +120,23 @@ def step(tap, net):
         start()
     rates.append((23.5, 0))
     for (at, mbit), (end, _) in itertools.pairwise(rates):
-        wrong = [(f"{t - at:.2f}", f"{x:.3f}") for t, x in seen if at < t < end and abs(x / mbit - 1) > 0.1]
+        wrong = [
+            (f"{t - at:.2f}", f"{x:.3f}")
+            for t, x in seen
+            if at < t < end and abs(x / mbit - 1) > 0.1
+        ]
         last = wrong[-1][0] if wrong else 0
         tap.note(f"step to {mbit} Mb/s: followed after {last} s")
-        tap.ok(not [w for w in wrong if float(w[0]) > 2], f"step to {mbit} Mb/s followed within 2 s", wrong)
-    tap.ok(len(rates) == 4 and len(seen) > 100, "the rate was stepped, and looked at", (rates, len(seen)))
+        tap.ok(
+            not [w for w in wrong if float(w[0]) > 2],
+            f"step to {mbit} Mb/s followed within 2 s",
+            wrong,
+        )
+    tap.ok(
+        len(rates) == 4 and len(seen) > 100,
+        "the rate was stepped, and looked at",
+        (rates, len(seen)),
+    )
 
 
 def main(runs, steps):

@@ -89,29 +89,44 @@ def transfer(name, receiver, sender, port):
             p.wait()
     with open(out, "rb") as f:
         got = f.read()
-    tap.ok(hashlib.sha256(got).digest() == hashlib.sha256(DATA).digest(), f"{name}: {len(got)} of {len(DATA)} bytes, unchanged")
+    tap.ok(
+        hashlib.sha256(got).digest() == hashlib.sha256(DATA).digest(),
+        f"{name}: {len(got)} of {len(DATA)} bytes, unchanged",
+    )
     tap.ok(set(status) <= {0, None}, f"{name}: exit status", status)
     over_ccid_4(name, port)
 
 
 def over_ccid_4(name, port):
     seen = {(e["ccid"], e["sport"]) for e in reports()}
-    tap.ok((4, port) in seen and {c for c, _ in seen} == {4}, f"{name}: CCID 4 received the data", seen)
+    tap.ok(
+        (4, port) in seen and {c for c, _ in seen} == {4}, f"{name}: CCID 4 received the data", seen
+    )
 
 
 def ditg():
     reports()
-    r = subprocess.Popen(["ip", "netns", "exec", "b", "ITGRecv", "-l", "/tmp/recv.log"],
-                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    r = subprocess.Popen(
+        ["ip", "netns", "exec", "b", "ITGRecv", "-l", "/tmp/recv.log"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     time.sleep(1)
-    run(f"ITGSend -a {B} -rp 5004 -T DCCP -C 50 -c 172 -z 100 -l /tmp/send.log", ns="a", timeout=200)
+    run(
+        f"ITGSend -a {B} -rp 5004 -T DCCP -C 50 -c 172 -z 100 -l /tmp/send.log", ns="a", timeout=200
+    )
     time.sleep(2)
     r.terminate()
     r.wait()
     counts = []
     for log in ("send", "recv"):
         text = run(f"ITGDec /tmp/{log}.log").stdout
-        counts.append({k: int(re.search(rf"{k} += +(\d+)", text)[1]) for k in ("Total packets", "Bytes received", "Packets dropped")})
+        counts.append(
+            {
+                k: int(re.search(rf"{k} += +(\d+)", text)[1])
+                for k in ("Total packets", "Bytes received", "Packets dropped")
+            }
+        )
     expected = {"Total packets": 100, "Bytes received": 100 * 172, "Packets dropped": 0}
     tap.ok(counts == [expected, expected], "d-itg: what was sent arrived", counts)
     over_ccid_4("d-itg", 5004)
@@ -119,6 +134,7 @@ def ditg():
 
 def python():
     """Sockets as in the manual: no option of DCCP is set."""
+
     def receive():
         with server:
             while piece := server.recv(2000):
@@ -135,7 +151,11 @@ def python():
     client.connect((B, 5003))
     server, _ = listener.accept()
     out = run("ss -dine", ns="a").stdout
-    tap.ok(dccp.ccids(client) == dccp.ccids(server) == (4, 4), "Python's sockets: CCID 4 both ways", out)
+    tap.ok(
+        dccp.ccids(client) == dccp.ccids(server) == (4, 4),
+        "Python's sockets: CCID 4 both ways",
+        out,
+    )
     thread = threading.Thread(target=receive, daemon=True)
     thread.start()
     for at in range(0, len(DATA), CHUNK):
@@ -144,7 +164,10 @@ def python():
     client.close()
     thread.join()
     listener.close()
-    tap.ok(b"".join(got) == DATA, f"Python's sockets: {len(b''.join(got))} of {len(DATA)} bytes, unchanged")
+    tap.ok(
+        b"".join(got) == DATA,
+        f"Python's sockets: {len(b''.join(got))} of {len(DATA)} bytes, unchanged",
+    )
     over_ccid_4("Python's sockets", 5003)
 
 
@@ -162,7 +185,10 @@ def lossy(net):
         time.sleep(1)
     packets = capture.save("/out/dccp.pcap")
     found = [e for e in reports() if e["sport"] == LISTENER and e["ccid"] == 4]
-    tap.ok(packets > 600 and found[-1]["events"] > 5, f"{packets} packets for tshark, {len(found)} reports, {found[-1]['events']} loss events")
+    tap.ok(
+        packets > 600 and found[-1]["events"] > 5,
+        f"{packets} packets for tshark, {len(found)} reports, {found[-1]['events']} loss events",
+    )
     with open("/out/reports.json", "w", encoding="ascii") as f:
         json.dump(found, f)
 
@@ -175,8 +201,12 @@ def main():
     write("buffer_size_kb", "16384")
     write("events/dccp_tfrc/tfrc_report/enable", "1")
     transfer("netcat", f"nc.openbsd -Z -l {B} 5002", f"nc.openbsd -Z -N {B} 5002", 5002)
-    transfer("socat", f"socat -u TCP4-LISTEN:5005,bind={B},type=6,prototype=33 STDOUT",
-             f"socat -u -b {CHUNK} STDIN TCP4-CONNECT:{B}:5005,type=6,prototype=33", 5005)
+    transfer(
+        "socat",
+        f"socat -u TCP4-LISTEN:5005,bind={B},type=6,prototype=33 STDOUT",
+        f"socat -u -b {CHUNK} STDIN TCP4-CONNECT:{B}:5005,type=6,prototype=33",
+        5005,
+    )
     ditg()
     python()
     lossy(net)

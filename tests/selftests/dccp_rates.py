@@ -73,7 +73,16 @@ def main(size, rate, table):
         for p, paper in zip(DROP_RATES, column, strict=True):
             if not LONG and p not in SHORT[ccid]:
                 continue
-            report = flows(net, f"netem loss {100 * p}% limit 100000", ccid, size, offered(paper, size, rate), seconds(ccid, p), WARM, count(ccid, p))
+            report = flows(
+                net,
+                f"netem loss {100 * p}% limit 100000",
+                ccid,
+                size,
+                offered(paper, size, rate),
+                seconds(ccid, p),
+                WARM,
+                count(ccid, p),
+            )
             ours = sending_rate(report, p, size)
             text = f"CCID {ccid}, {size} bytes, p = {p}: {ours:.2f} kb/s, paper {paper}, ratio {ours / paper:.2f}"
             if p <= HIGHEST[ccid]:

@@ -14,7 +14,9 @@ import sys
 import time
 
 SEED = 1  # of everything random in a test
-LONG = bool(os.environ.get("LONG"))  # the whole of a suite that has a line "# long: ..."; see tests/check
+LONG = bool(
+    os.environ.get("LONG")
+)  # the whole of a suite that has a line "# long: ..."; see tests/check
 UM = "-um" in os.uname().release  # ARCH=um, where computing takes no time
 
 
@@ -106,7 +108,9 @@ def balance(q, moving=False):
         c = q[name]
         drops = c["early_drops"] + c["late_drops"] + c["limit_drops"]
         if c["arrived"] != c["sent"] + drops + c["qlen"]:
-            wrong.append(f"{name}: arrived {c['arrived']} != sent {c['sent']} + drops {drops} + qlen {c['qlen']}")
+            wrong.append(
+                f"{name}: arrived {c['arrived']} != sent {c['sent']} + drops {drops} + qlen {c['qlen']}"
+            )
         if (c["qlen"] == 0) != (c["backlog"] == 0):
             wrong.append(f"{name}: qlen {c['qlen']} but backlog {c['backlog']}")
     if moving:
@@ -127,12 +131,20 @@ COUNTERS = ("arrived", "sent", "bytes", "early_drops", "late_drops", "limit_drop
 
 def fell(old, new):
     """Counters that went down between two readings."""
-    return [f"{name}.{key}" for name in ("green", "blue") for key in COUNTERS if new[name][key] < old[name][key]]
+    return [
+        f"{name}.{key}"
+        for name in ("green", "blue")
+        for key in COUNTERS
+        if new[name][key] < old[name][key]
+    ]
 
 
 def delta(old, new):
     """Counters of both colours between two readings."""
-    return {name: {key: new[name][key] - old[name][key] for key in COUNTERS} for name in ("green", "blue")}
+    return {
+        name: {key: new[name][key] - old[name][key] for key in COUNTERS}
+        for name in ("green", "blue")
+    }
 
 
 class Net:
@@ -156,7 +168,9 @@ class Net:
             run(f"ip netns add {ns}")
             run("ip link set lo up", ns=ns)
         for host, inner, n in (("a", "in", 1), ("b", "out", 2)):
-            run(f"ip link add {inner} netns r mtu {mtu} type veth peer name eth0 netns {host} mtu {mtu}")
+            run(
+                f"ip link add {inner} netns r mtu {mtu} type veth peer name eth0 netns {host} mtu {mtu}"
+            )
             for dev, ns in ((inner, "r"), ("eth0", host)):
                 run(f"ip link set {dev} up", ns=ns)
                 if not offload:
@@ -169,7 +183,10 @@ class Net:
                 mac[last] = link["address"]
             for dev, ns, peer in ((inner, "r", 1), ("eth0", host, 2)):
                 for address in (f"10.0.{n}.{peer}", f"fd0{n}::{peer}"):
-                    run(f"ip neigh replace {address} lladdr {mac[peer]} dev {dev} nud permanent", ns=ns)
+                    run(
+                        f"ip neigh replace {address} lladdr {mac[peer]} dev {dev} nud permanent",
+                        ns=ns,
+                    )
             # one test's round trips and thresholds are not the next one's
             run("sysctl -qw net.ipv4.tcp_no_metrics_save=1", ns=host)
             run(f"ip route add default via 10.0.{n}.2", ns=host)
@@ -193,7 +210,10 @@ class Net:
 
     def set_rate(self, rate, verb="change"):
         self.rate = rate
-        tc(f"qdisc {verb} dev out root handle 1: tbf rate {rate}bit burst {self.mtu + 100} limit 100000000", "r")
+        tc(
+            f"qdisc {verb} dev out root handle 1: tbf rate {rate}bit burst {self.mtu + 100} limit 100000000",
+            "r",
+        )
 
     @property
     def parent(self):
@@ -219,10 +239,10 @@ class Net:
 class Load:
     """Traffic from a to b with abeload; use as
 
-        with Load(seconds=10, warmup=2) as load:
-            load.udp(pps=100, size=972, dscp=46, id=1)
-            load.tcp(flows=4)
-        report = load.report      # what the receiver counted
+    with Load(seconds=10, warmup=2) as load:
+        load.udp(pps=100, size=972, dscp=46, id=1)
+        load.tcp(flows=4)
+    report = load.report      # what the receiver counted
     """
 
     def __init__(self, seconds, warmup=0, raw=False, poll=None, every=0.5):
@@ -234,9 +254,26 @@ class Load:
         self.senders = []
 
     def __enter__(self):
-        cmd = ["ip", "netns", "exec", "b", "abeload", "recv", "--port", "5000", "--tcp-port", "5001",
-               "--aimd-port", "5002", "--duration", str(self.seconds + 1), "--warmup", str(self.warmup),
-               "--json", "/tmp/recv.json"]
+        cmd = [
+            "ip",
+            "netns",
+            "exec",
+            "b",
+            "abeload",
+            "recv",
+            "--port",
+            "5000",
+            "--tcp-port",
+            "5001",
+            "--aimd-port",
+            "5002",
+            "--duration",
+            str(self.seconds + 1),
+            "--warmup",
+            str(self.warmup),
+            "--json",
+            "/tmp/recv.json",
+        ]
         if self.raw:
             cmd.append("--raw")
         self.receiver = subprocess.Popen(cmd, stdout=subprocess.PIPE, text=True)
@@ -245,8 +282,19 @@ class Load:
         return self
 
     def _send(self, kind, port, host="10.0.2.1", **options):
-        cmd = ["ip", "netns", "exec", "a", "abeload", "send", kind, "--to", f"{host}:{port}",
-               "--duration", str(options.pop("seconds", self.seconds))]
+        cmd = [
+            "ip",
+            "netns",
+            "exec",
+            "a",
+            "abeload",
+            "send",
+            kind,
+            "--to",
+            f"{host}:{port}",
+            "--duration",
+            str(options.pop("seconds", self.seconds)),
+        ]
         for key, value in options.items():
             if value is True:
                 cmd.append(f"--{key}")
@@ -316,13 +364,18 @@ class Trace:
     def events(self):
         """Parsed when first asked for: in the VM that costs more than the traffic did."""
         if self._events is None:
-            self._events = [self._event(line) for line in self.text.splitlines() if not line.startswith("#")]
+            self._events = [
+                self._event(line) for line in self.text.splitlines() if not line.startswith("#")
+            ]
         return self._events
 
     @staticmethod
     def _event(line):
         head, _, fields = line.partition(" handle=")
-        event = {"event": head.split(": ")[-2].split()[-1], "time": float(head.split(": ")[0].split()[-1])}
+        event = {
+            "event": head.split(": ")[-2].split()[-1],
+            "time": float(head.split(": ")[0].split()[-1]),
+        }
         event["ifindex"] = int(head.rpartition("ifindex=")[2])
         event["handle"] = int(fields.partition(":")[0], 16)
         for word in fields.partition(": ")[2].split():

@@ -25,7 +25,11 @@ GREEN, BLUE = 0.32, 0.53  # of the link
 OFFSET_MAX = 200  # ms
 ALPHA_MAX = 100
 RTT = 180  # ms, the option; main() may set another
-STARTS = ((0, 1), (OFFSET_MAX, ALPHA_MAX), *(((0, ALPHA_MAX), (OFFSET_MAX, 1), (100, 10), (50, 3)) if LONG else ()))
+STARTS = (
+    (0, 1),
+    (OFFSET_MAX, ALPHA_MAX),
+    *(((0, ALPHA_MAX), (OFFSET_MAX, 1), (100, 10), (50, 3)) if LONG else ()),
+)
 STEADY = 300 if LONG else 100  # s
 
 
@@ -45,7 +49,7 @@ def still(net, load):
 
 def mean(values):
     """Mean and standard error of two values a second, in batches of 5 s."""
-    batches = [sum(values[i:i + 10]) / 10 for i in range(0, len(values) - 9, 10)]
+    batches = [sum(values[i : i + 10]) / 10 for i in range(0, len(values) - 9, 10)]
     m = sum(batches) / len(batches)
     return m, math.sqrt(sum((b - m) ** 2 for b in batches) / (len(batches) - 1) / len(batches))
 
@@ -63,16 +67,21 @@ def start(net, loop, offset, alpha):
 
 def required(events):
     """Green first-stage losses, and those required."""
-    want = sum(e["lost_blue"] / e["arrived_blue"] * e["target"] / 65536 * e["arrived_green"]
-               for e in events if e["arrived_blue"])
+    want = sum(
+        e["lost_blue"] / e["arrived_blue"] * e["target"] / 65536 * e["arrived_green"]
+        for e in events
+        if e["arrived_blue"]
+    )
     return sum(e["early_green"] for e in events), want
 
 
 def logs(events):
     """Means of the logarithms of the ratio that the law looks at, and of the required bias."""
     seen = [e for e in events if e["loss_green_early"] and e["loss_blue"]]
-    return (sum(math.log(e["loss_green_early"] / e["loss_blue"]) for e in seen) / len(seen),
-            sum(math.log(e["target"] / 65536) for e in seen) / len(seen))
+    return (
+        sum(math.log(e["loss_green_early"] / e["loss_blue"]) for e in seen) / len(seen),
+        sum(math.log(e["target"] / 65536) for e in seen) / len(seen),
+    )
 
 
 def watch(net, start_flows, seconds):
@@ -86,11 +95,16 @@ def late(tap, loop, events, text):
     """Second-stage losses, where green is less than a third."""
     green, blue = (sum(e[f"arrived_{c}"] for e in events) for c in ("green", "blue"))
     lost, error = (len(events) * x / green for x in mean([e["late_green"] for e in events]))
-    tap.note(f"{text}: green {100 * green / (green + blue):.1f} % of the load, {100 * lost:.2f} +- {100 * error:.2f} % "
-             f"of it lost in the second stage")
+    tap.note(
+        f"{text}: green {100 * green / (green + blue):.1f} % of the load, {100 * lost:.2f} +- {100 * error:.2f} % "
+        f"of it lost in the second stage"
+    )
     if loop == "load":
-        tap.ok(green / (green + blue) < 1 / 3 and lost < 0.005 + 2 * error,
-               f"{text}: less than 0.5 % of green is lost in the second stage", (lost, error))
+        tap.ok(
+            green / (green + blue) < 1 / 3 and lost < 0.005 + 2 * error,
+            f"{text}: less than 0.5 % of green is lost in the second stage",
+            (lost, error),
+        )
 
 
 def settle(tap, net, loop, seconds, end):
@@ -99,23 +113,37 @@ def settle(tap, net, loop, seconds, end):
         start(net, loop, offset, alpha)
         q = net.stats()
         text = f"from D {offset} ms, alpha {alpha}"
-        tap.ok(q["offset"] == offset * 1000 and abs(q["alpha"] - alpha) < 0.01, f"{text}: there it starts",
-               (q["offset"], q["alpha"]))
-        last = watch(net, mix, seconds)[-2 * end:]
+        tap.ok(
+            q["offset"] == offset * 1000 and abs(q["alpha"] - alpha) < 0.01,
+            f"{text}: there it starts",
+            (q["offset"], q["alpha"]),
+        )
+        last = watch(net, mix, seconds)[-2 * end :]
         ends += last
-        found[text] = mean([math.log(e["alpha"] / 65536) for e in last]), mean([e["offset"] / 1e6 for e in last])
+        found[text] = (
+            mean([math.log(e["alpha"] / 65536) for e in last]),
+            mean([e["offset"] / 1e6 for e in last]),
+        )
         (alpha, alpha_error), (offset, offset_error) = found[text]
-        tap.note(f"{text}: alpha {math.exp(alpha):.3f} +- {100 * alpha_error:.0f} %, D {offset:.1f} +- "
-                 f"{offset_error:.1f} ms in the last {end} of {seconds} s")
+        tap.note(
+            f"{text}: alpha {math.exp(alpha):.3f} +- {100 * alpha_error:.0f} %, D {offset:.1f} +- "
+            f"{offset_error:.1f} ms in the last {end} of {seconds} s"
+        )
     alpha, offset = (sum(f[i][0] for f in found.values()) / len(found) for i in (0, 1))
     for text, ((a, a_error), (d, d_error)) in found.items():
-        tap.ok(abs(a - alpha) < math.log(1.15) + 2 * a_error, f"{text}: alpha settles at {math.exp(alpha):.3f}",
-               math.exp(a))
+        tap.ok(
+            abs(a - alpha) < math.log(1.15) + 2 * a_error,
+            f"{text}: alpha settles at {math.exp(alpha):.3f}",
+            math.exp(a),
+        )
         tap.ok(abs(d - offset) < 20 + 2 * d_error, f"{text}: D settles at {offset:.1f} ms", d)
     got, want = (math.exp(x) for x in logs(ends))
     tap.note(f"ends of all runs: means of logarithms, ratio {got:.3f}, required bias {want:.3f}")
-    tap.ok(abs(got / want - 1) < 0.1, "ends of all runs: the first-stage ratio is within 10 % of the required bias",
-           (got, want))
+    tap.ok(
+        abs(got / want - 1) < 0.1,
+        "ends of all runs: the first-stage ratio is within 10 % of the required bias",
+        (got, want),
+    )
     late(tap, loop, ends, "ends of all runs")
 
 
@@ -131,9 +159,15 @@ def steady(tap, net, loop):
     q_b = (n["blue"]["early_drops"] + n["blue"]["limit_drops"]) / n["blue"]["arrived"]
     q_g = n["green"]["early_drops"] / n["green"]["arrived"]
     got, want = required(events)
-    tap.note(f"{STEADY} s, {len(events)} updates: losses blue {100 * q_b:.2f} %, green first stage {100 * q_g:.2f} %, ratio "
-             f"{q_g / q_b:.3f}, required {want / q_b / n['green']['arrived']:.3f}")
-    tap.ok(abs(got / want - 1) < 0.1, f"{STEADY} s: the first-stage ratio is within 10 % of the required bias", (got, want))
+    tap.note(
+        f"{STEADY} s, {len(events)} updates: losses blue {100 * q_b:.2f} %, green first stage {100 * q_g:.2f} %, ratio "
+        f"{q_g / q_b:.3f}, required {want / q_b / n['green']['arrived']:.3f}"
+    )
+    tap.ok(
+        abs(got / want - 1) < 0.1,
+        f"{STEADY} s: the first-stage ratio is within 10 % of the required bias",
+        (got, want),
+    )
     tap.ok(not balance(q), f"{STEADY} s: books balance", balance(q))
     late(tap, loop, events, f"{STEADY} s")
 

@@ -50,7 +50,7 @@ from wire import (
 )
 
 SECONDS = float(os.environ.get("RACE_SECONDS", "600" if lib.LONG else "10"))
-DEVICES = ("root0", "tbf0")     # abe at the root, and below a tbf
+DEVICES = ("root0", "tbf0")  # abe at the root, and below a tbf
 HANDLE, PARENT = 0x100000, 0x10001
 DELETE_MODULE = 176
 
@@ -85,6 +85,7 @@ def send(dev, seed, end):
 
 def asks(operations, pause=0.0002):
     """A worker that asks rtnetlink for these, a pause after each; how many were granted."""
+
     def worker(dev, seed, end):
         rng, nl, n = random.Random(seed), Rtnl(), 0
         for operation in itertools.cycle(operations):
@@ -96,6 +97,7 @@ def asks(operations, pause=0.0002):
             except Refused:
                 pass
             time.sleep(pause)
+
     return worker
 
 
@@ -106,12 +108,20 @@ def change(nl, dev, rng):
 def limits(dev, seed, end):
     """Throw out nearly all of a queue, and let it fill again: one dequeues and frees, the other enqueues."""
     rng, nl, n = random.Random(seed), Rtnl(), 0
-    roomy = u32("unit", 2) + u32("limit", 300) + u32("green_limit", 300) + u32("min", 500) + u32("max", 900)
+    roomy = (
+        u32("unit", 2)
+        + u32("limit", 300)
+        + u32("green_limit", 300)
+        + u32("min", 500)
+        + u32("max", 900)
+    )
     while time.monotonic() < end:
         try:
             nl.qdisc(0, dev, place(dev), HANDLE, roomy)
             time.sleep(rng.random() * 0.01)
-            for limit in sorted((rng.randrange(200) for _ in range(8)), reverse=True) + [rng.choice((0, 1, 2))]:
+            for limit in sorted((rng.randrange(200) for _ in range(8)), reverse=True) + [
+                rng.choice((0, 1, 2))
+            ]:
                 nl.qdisc(0, dev, place(dev), HANDLE, u32("limit", limit))
                 n += 1
         except Refused:
@@ -124,7 +134,9 @@ def add(nl, dev, _):
 
 
 def graft(nl, dev, rng):
-    kind, handle = rng.choice((("pfifo", 0x200000), ("abe", 0x300000), ("abe", HANDLE), ("fq_codel", 0x200000)))
+    kind, handle = rng.choice(
+        (("pfifo", 0x200000), ("abe", 0x300000), ("abe", HANDLE), ("fq_codel", 0x200000))
+    )
     nl.qdisc(NLM_F_CREATE | NLM_F_REPLACE, dev, place(dev), handle, None, kind=kind)
 
 
@@ -137,12 +149,20 @@ def delete(nl, dev, _):
 
 
 def dumps(kind):
-    return lambda nl, dev, _: nl.talk(kind, NLM_F_DUMP, head(dev, HANDLE if kind != RTM_GETQDISC else 0, HANDLE))
+    return lambda nl, dev, _: nl.talk(
+        kind, NLM_F_DUMP, head(dev, HANDLE if kind != RTM_GETQDISC else 0, HANDLE)
+    )
 
 
 def classify(nl, dev, rng):
-    body = attr(TCA_KIND, b"matchall\0") + attr(TCA_OPTIONS | 0x8000, attr(1, struct.pack("=I", HANDLE | rng.choice((1, 2)))))
-    nl.talk(RTM_NEWTFILTER, NLM_F_CREATE | NLM_F_EXCL, head(dev, 0, HANDLE, 1 << 16 | socket.htons(3)) + body)
+    body = attr(TCA_KIND, b"matchall\0") + attr(
+        TCA_OPTIONS | 0x8000, attr(1, struct.pack("=I", HANDLE | rng.choice((1, 2))))
+    )
+    nl.talk(
+        RTM_NEWTFILTER,
+        NLM_F_CREATE | NLM_F_EXCL,
+        head(dev, 0, HANDLE, 1 << 16 | socket.htons(3)) + body,
+    )
 
 
 def declassify(nl, dev, _):
@@ -199,7 +219,9 @@ def work(name, function, args):
 def together(t, tasks, seconds):
     """Do these (name, function, device) at the same time; how often each was done, by name."""
     end = time.monotonic() + seconds
-    results = [work(name, function, (dev, seed, end)) for seed, (name, function, dev) in enumerate(tasks)]
+    results = [
+        work(name, function, (dev, seed, end)) for seed, (name, function, dev) in enumerate(tasks)
+    ]
     done, faults = {}, []
     for f in results:
         with f:
@@ -230,7 +252,9 @@ def main():
     for dev in DEVICES:
         t.ok(not unbalanced(dev), f"{dev}: what is there balances", "\n".join(unbalanced(dev)))
         run(f"ip link set {dev} up")
-        run(f"tc qdisc replace dev {dev} {'root' if dev == 'root0' else 'parent 1:1'} handle 10: abe packets limit 100")
+        run(
+            f"tc qdisc replace dev {dev} {'root' if dev == 'root0' else 'parent 1:1'} handle 10: abe packets limit 100"
+        )
         send(dev, 1, time.monotonic() + 0.5)
         t.ok(not unbalanced(dev), f"{dev}: the books balance", "\n".join(unbalanced(dev)))
         time.sleep(1)

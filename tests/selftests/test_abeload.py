@@ -80,8 +80,9 @@ class Sink:
     def __init__(self, *args):
         handle, self.file = tempfile.mkstemp(suffix=".json")
         os.close(handle)
-        self.process = subprocess.Popen([ABELOAD, "recv", "--json", self.file, *args],
-                                        stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [ABELOAD, "recv", "--json", self.file, *args], stdout=subprocess.PIPE, text=True
+        )
         line = self.process.stdout.readline()
         if line != "ready\n":
             raise RuntimeError(f"abeload recv said {line!r}")
@@ -115,10 +116,38 @@ def test_cbr():
     """udp: rate, count, size, marking, both families"""
     port = str(free_port(socket.SOCK_DGRAM))
     sink = Sink("--port", port, "--duration", "30", "--raw")
-    sent = send("udp", "--to", f"127.0.0.1:{port}", "--flows", "3", "--size", "172", "--pps", "100",
-                "--dscp", "46", "--ecn", "2", "--duration", "1")
-    send("udp", "--to", f"[::1]:{port}", "--id", "7", "--size", "20", "--pps", "50",
-         "--dscp", "45", "--duration", "1")
+    sent = send(
+        "udp",
+        "--to",
+        f"127.0.0.1:{port}",
+        "--flows",
+        "3",
+        "--size",
+        "172",
+        "--pps",
+        "100",
+        "--dscp",
+        "46",
+        "--ecn",
+        "2",
+        "--duration",
+        "1",
+    )
+    send(
+        "udp",
+        "--to",
+        f"[::1]:{port}",
+        "--id",
+        "7",
+        "--size",
+        "20",
+        "--pps",
+        "50",
+        "--dscp",
+        "45",
+        "--duration",
+        "1",
+    )
     report = sink.report()
     equal([f["flow"] for f in report["udp"]], [0, 1, 2, 7], "flows")
     equal([f["sent"] for f in sent["udp"]], [100] * 3, "sent")
@@ -136,10 +165,22 @@ def test_poisson():
     """udp --poisson: mean and variation of the gaps, seeds"""
     port = str(free_port(socket.SOCK_DGRAM))
     sink = Sink("--port", port, "--duration", "30", "--raw")
-    args = ["udp", "--to", f"127.0.0.1:{port}", "--size", "64", "--pps", "2000", "--poisson",
-            "--duration", "2"]
-    counts = [send(*args, "--id", str(i), "--seed", seed)["udp"][0]["sent"]
-              for i, seed in enumerate(["5", "5", "6"])]
+    args = [
+        "udp",
+        "--to",
+        f"127.0.0.1:{port}",
+        "--size",
+        "64",
+        "--pps",
+        "2000",
+        "--poisson",
+        "--duration",
+        "2",
+    ]
+    counts = [
+        send(*args, "--id", str(i), "--seed", seed)["udp"][0]["sent"]
+        for i, seed in enumerate(["5", "5", "6"])
+    ]
     report = sink.report()
     sent = report["udp"][2]["raw"]["sent_us"]
     gaps = [b - a for a, b in itertools.pairwise(sent)]
@@ -152,6 +193,7 @@ def test_poisson():
 
 def test_faults():
     """udp: lost, duplicates, reordered, CE, delay through a relay that does them"""
+
     def fate(n):
         if n == 10 or 50 <= n < 60:
             return []
@@ -194,8 +236,21 @@ def test_send_warmup():
     """send --warmup: its packets do not count at either end"""
     port = str(free_port(socket.SOCK_DGRAM))
     sink = Sink("--port", port, "--duration", "30")
-    sent = send("udp", "--to", f"127.0.0.1:{port}", "--size", "100", "--pps", "200",
-                "--duration", "1", "--warmup", "0.5", "--jitter", "0")["udp"][0]
+    sent = send(
+        "udp",
+        "--to",
+        f"127.0.0.1:{port}",
+        "--size",
+        "100",
+        "--pps",
+        "200",
+        "--duration",
+        "1",
+        "--warmup",
+        "0.5",
+        "--jitter",
+        "0",
+    )["udp"][0]
     equal((sent["sent"], sent["counted"]), (200, 100), "sent and counted")
     f = sink.report()["udp"][0]
     equal((f["packets"], f["lost"]), (100, 0), "packets and lost")
@@ -205,8 +260,19 @@ def test_tcp():
     """tcp: bytes at both ends, flow ids, several flows"""
     port = str(free_port(socket.SOCK_STREAM))
     sink = Sink("--tcp-port", port, "--duration", "30")
-    sent = send("tcp", "--to", f"127.0.0.1:{port}", "--flows", "4", "--id", "3", "--cc", "reno",
-                "--duration", "1")
+    sent = send(
+        "tcp",
+        "--to",
+        f"127.0.0.1:{port}",
+        "--flows",
+        "4",
+        "--id",
+        "3",
+        "--cc",
+        "reno",
+        "--duration",
+        "1",
+    )
     report = sink.report()
     equal(sorted(f["flow"] for f in report["tcp"]), [3, 4, 5, 6], "flows")
     received = {f["flow"]: f["bytes"] for f in report["tcp"]}
@@ -263,7 +329,9 @@ def test_aimd_dead():
     port = free_port(socket.SOCK_DGRAM)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as hole:
         hole.bind(("127.0.0.1", port))
-        sent = send("aimd", "--to", f"127.0.0.1:{port}", "--size", "100", "--duration", "4")["aimd"][0]
+        sent = send("aimd", "--to", f"127.0.0.1:{port}", "--size", "100", "--duration", "4")[
+            "aimd"
+        ][0]
     assert 2 <= sent["sent"] <= 4, f"{sent['sent']} packets in 4 s without an answer"
     assert sent["halvings"] >= 1 and sent["acks"] == 0
 
@@ -278,7 +346,10 @@ def test_usage():
         (["recv", "--port", "1", "--duration", "1"], "--json is missing"),
         (["recv", "--port", "0", "--duration", "1"], "--port 0"),
         (["recv", "--port", "1", "--duration", "1", "--warmup", "1", "--json", "-"], "--warmup"),
-        (["recv", "--web-port", "1", "--duration", "1", "--series", "0", "--json", "-"], "--series 0"),
+        (
+            ["recv", "--web-port", "1", "--duration", "1", "--series", "0", "--json", "-"],
+            "--series 0",
+        ),
         (["recv", "--rtp-window", "x"], "--rtp-window x"),
         (["recv", "--spread-window", "-1"], "--spread-window -1"),
         (["send"], "want udp, pareto, aimd, tcp or web"),
@@ -292,7 +363,10 @@ def test_usage():
         (["send", "udp", "--dscp", "64"], "--dscp 64"),
         (["send", "udp", "--ecn", "4"], "--ecn 4"),
         (["send", "udp", "--pps", "nan"], "--pps nan"),
-        (["send", "udp", "--to", "1.2.3.4:5", "--duration", "1", "--size", "99"], "--pps is missing"),
+        (
+            ["send", "udp", "--to", "1.2.3.4:5", "--duration", "1", "--size", "99"],
+            "--pps is missing",
+        ),
         (["send", "aimd", "--to", "1.2.3.4:5", "--duration", "1"], "--size is missing"),
         (["send", "aimd", "--pps", "5"], "--pps is not for it"),
         (["send", "tcp", "--size", "99"], "--size is not for it"),
@@ -300,7 +374,10 @@ def test_usage():
         (["send", "tcp", "--cwnd-interval", "0"], "--cwnd-interval 0"),
         (["send", "udp", "--cwnd-interval", "1"], "--cwnd-interval is not for it"),
         (["send", "udp", "--gap", "1"], "--gap is not for it"),
-        (["send", "pareto", "--to", "1.2.3.4:5", "--duration", "1", "--size", "99"], "--pps is missing"),
+        (
+            ["send", "pareto", "--to", "1.2.3.4:5", "--duration", "1", "--size", "99"],
+            "--pps is missing",
+        ),
         (["send", "pareto", "--shape", "1"], "--shape 1"),
         (["send", "web", "--size", "99"], "--size is not for it"),
         (["send", "web", "--model", "http2"], "want surge, requests or webtraf"),
@@ -311,7 +388,10 @@ def test_usage():
         (["send", "web", "--model", "webtraf", "--tail", "1000,1"], "--tail 1000,1"),
         (["send", "web", "--objects", "0"], "at least one"),
         (["send", "web", "--pause", "x"], "want 1 or more numbers"),
-        (["send", "web", "--to", "1.2.3.4:5", "--duration", "1", "--body", "20,1,1"], "--body is not below --tail"),
+        (
+            ["send", "web", "--to", "1.2.3.4:5", "--duration", "1", "--body", "20,1,1"],
+            "--body is not below --tail",
+        ),
         (["send", "tcp", "--bogus"], "--bogus"),
         (["send", "tcp", "--to"], "--to"),
     ]
@@ -330,7 +410,10 @@ def test_failure():
     cases = [
         (["send", "tcp", "--to", f"127.0.0.1:{tcp}", "--duration", "1"], "Connection refused"),
         (["send", "tcp", "--to", "127.0.0.1:9", "--duration", "1", "--cc", "nonesuch"], "nonesuch"),
-        (["send", "web", "--to", f"127.0.0.1:{tcp}", "--duration", "2", "--jitter", "0"], "Connection refused"),
+        (
+            ["send", "web", "--to", f"127.0.0.1:{tcp}", "--duration", "2", "--jitter", "0"],
+            "Connection refused",
+        ),
         (["recv", "--port", "9999", "--duration", "0.01", "--json", "/nonesuch/x"], "/nonesuch/x"),
     ]
     for args, message in cases:

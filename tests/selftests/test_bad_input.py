@@ -41,17 +41,44 @@ TIMES = ("limit", "green_limit", "min", "max")
 # if that was the fault.
 TC = (
     # arguments missing
-    *((name, (name,)) for name in (*TIMES, "rate", "probability", "weight", "avpkt", "spacing", "loop", "rtt")),
-    *((name, (name,)) for name in ("interval", "k1", "k2", "k3", "k4", "gamma1", "gamma2", "gamma3", "lambda")),
-    *((name, (name,)) for name in ("offset", "offset_max", "alpha_max", "green_dscp", "green_mark", "seed")),
+    *(
+        (name, (name,))
+        for name in (*TIMES, "rate", "probability", "weight", "avpkt", "spacing", "loop", "rtt")
+    ),
+    *(
+        (name, (name,))
+        for name in ("interval", "k1", "k2", "k3", "k4", "gamma1", "gamma2", "gamma3", "lambda")
+    ),
+    *(
+        (name, (name,))
+        for name in ("offset", "offset_max", "alpha_max", "green_dscp", "green_mark", "seed")
+    ),
     ("memory_limit", ("memory_limit",)),
     # not a number
-    *((f"{name} fish", (name, "fish")) for name in (*TIMES, "rate", "probability", "weight", "avpkt", "spacing")),
-    *((f"{name} fish", (name, "fish")) for name in ("loop", "rtt", "interval", "k1", "k2", "k3", "k4", "gamma1")),
-    *((f"{name} fish", (name, "fish")) for name in ("gamma2", "gamma3", "lambda", "offset", "offset_max")),
-    *((f"{name} fish", (name, "fish")) for name in ("alpha_max", "green_dscp", "green_mark", "seed")),
-    *((f"{name} -1", (name, "-1")) for name in ("limit", "rate", "probability", "interval", "seed", "green_mark")),
-    *((f"{name} nan", (name, "nan")) for name in ("probability", "weight", "k1", "gamma1", "rtt", "rate")),
+    *(
+        (f"{name} fish", (name, "fish"))
+        for name in (*TIMES, "rate", "probability", "weight", "avpkt", "spacing")
+    ),
+    *(
+        (f"{name} fish", (name, "fish"))
+        for name in ("loop", "rtt", "interval", "k1", "k2", "k3", "k4", "gamma1")
+    ),
+    *(
+        (f"{name} fish", (name, "fish"))
+        for name in ("gamma2", "gamma3", "lambda", "offset", "offset_max")
+    ),
+    *(
+        (f"{name} fish", (name, "fish"))
+        for name in ("alpha_max", "green_dscp", "green_mark", "seed")
+    ),
+    *(
+        (f"{name} -1", (name, "-1"))
+        for name in ("limit", "rate", "probability", "interval", "seed", "green_mark")
+    ),
+    *(
+        (f"{name} nan", (name, "nan"))
+        for name in ("probability", "weight", "k1", "gamma1", "rtt", "rate")
+    ),
     ("limit 10x", ("limit", "10x")),
     ("memory_limit fish", ("memory_limit", "fish")),
     ("memory_limit 10ms", ("memory_limit", "10ms")),
@@ -198,9 +225,18 @@ class Witness:
                 said = None
             except Refused as e:
                 said = e.text
-            same = self.unchanged() if verb == "change" else lib.qdiscs("bare")[0]["kind"] == "noqueue"
-            good = said is not None and all(word in said for word in words) and (said or not words) and same
-            self.t.ok(good, f"netlink {verb}: {text}", f"said {said!r}; {'un' if same else ''}changed")
+            same = (
+                self.unchanged() if verb == "change" else lib.qdiscs("bare")[0]["kind"] == "noqueue"
+            )
+            good = (
+                said is not None
+                and all(word in said for word in words)
+                and (said or not words)
+                and same
+            )
+            self.t.ok(
+                good, f"netlink {verb}: {text}", f"said {said!r}; {'un' if same else ''}changed"
+            )
             if said is None and verb == "add":
                 run("tc qdisc del dev bare root", check=False)
 
@@ -217,7 +253,11 @@ def test_tc(t, port, nl):
         said = res.stdout + res.stderr
         same = w.unchanged()
         good = res.returncode and all(names(word, said) for word in words) and same
-        t.ok(good, f"tc change: {spec}", f"exit {res.returncode}, {'un' if same else ''}changed: {said}")
+        t.ok(
+            good,
+            f"tc change: {spec}",
+            f"exit {res.returncode}, {'un' if same else ''}changed: {said}",
+        )
     wrong = []
     for spec, words in TC[::3] + TC[-40::2]:
         res = run(f"tc qdisc add dev bare root abe {spec}", check=False)
@@ -229,7 +269,11 @@ def test_tc(t, port, nl):
             run("tc qdisc del dev bare root", check=False)
     t.ok(not wrong, "tc add: the same, and no qdisc appears", "\n".join(wrong))
     res = port.change("limit 60 interval 0", check=False)
-    t.ok(res.returncode and w.unchanged(), "a good option beside a bad one is not taken either", res.stderr)
+    t.ok(
+        res.returncode and w.unchanged(),
+        "a good option beside a bad one is not taken either",
+        res.stderr,
+    )
 
 
 def test_ranges(t, port, nl):
@@ -244,8 +288,18 @@ def test_ranges(t, port, nl):
     for flags in ((1 << 7, 1 << 7), ((1 << 32) - 1, (1 << 32) - 1), (0, 1 << 31), (1, 0)):
         w.kernel(f"flags {flags}", attr(NUMBER["flags"], struct.pack("=II", *flags)), "flag")
     w.kernel("min above max", u32("unit", 2) + u32("min", 40) + u32("max", 30), "min", "max")
-    w.kernel("offset above offset_max", u32("offset", 300000) + u32("offset_max", 100000), "offset", "offset_max")
-    w.kernel("mark outside of its mask", u32("green_mark", 8) + u32("green_mask", 7), "green_mark", "mask")
+    w.kernel(
+        "offset above offset_max",
+        u32("offset", 300000) + u32("offset_max", 100000),
+        "offset",
+        "offset_max",
+    )
+    w.kernel(
+        "mark outside of its mask",
+        u32("green_mark", 8) + u32("green_mask", 7),
+        "green_mark",
+        "mask",
+    )
     w.kernel("mark with mask 0", u32("green_mark", 8) + u32("green_mask", 0), "green_mark", "mask")
 
 
@@ -276,7 +330,9 @@ def test_shapes(t, port, nl):
     for number in (0, 1, len(NAMES) + 2, 100, 0x3FFF):
         w.kernel(f"unknown attribute {number}", good + attr(number, bytes(4)))
     w.kernel("attributes not nested", good, nested=False)
-    w.kernel("an option with the flag of a nest", attr(NUMBER["limit"] | 0x8000, struct.pack("=I", 55)))
+    w.kernel(
+        "an option with the flag of a nest", attr(NUMBER["limit"] | 0x8000, struct.pack("=I", 55))
+    )
     w.kernel("a nest within", attr(NUMBER["limit"] | 0x8000, good))
     w.kernel("an attribute longer than its nest", struct.pack("=HHI", 200, NUMBER["limit"], 55))
     w.kernel("an attribute shorter than its head", struct.pack("=HHI", 3, NUMBER["limit"], 55))
@@ -365,7 +421,9 @@ def test_random(t, port, nl):
     taken = 0
     for n in range(2000):
         if n % 100 == 50:  # with a queue, then without
-            port.close() if n % 200 == 50 else port.batch(f"qdisc change dev {port.name} root handle 1: tbf {port.OPEN}")
+            port.close() if n % 200 == 50 else port.batch(
+                f"qdisc change dev {port.name} root handle 1: tbf {port.OPEN}"
+            )
         old = nl.get(port.name, HANDLE)
         try:
             nl.qdisc(0, port.name, PARENT, HANDLE, random_options(rng), nested=rng.random() < 0.98)
@@ -378,10 +436,16 @@ def test_random(t, port, nl):
             if nl.get(port.name, HANDLE)[0] != old[0]:
                 wrong.append(f"message {n}: changed though refused: {e}")
         if n % 10 == 0:
-            port.send(2, dscp=rng.choice((0, 45, 46)), size=rng.choice((60, 1000)), ecn=rng.randrange(4))
+            port.send(
+                2, dscp=rng.choice((0, 45, 46)), size=rng.choice((60, 1000)), ecn=rng.randrange(4)
+            )
         if n % 100 == 0:
             wrong += lib.balance(port.stats())
-    t.ok(not wrong, "random changes: within ranges, or refused and nothing changed", "\n".join(map(str, wrong[:20])))
+    t.ok(
+        not wrong,
+        "random changes: within ranges, or refused and nothing changed",
+        "\n".join(map(str, wrong[:20])),
+    )
     t.ok(200 < taken < 1900, f"random changes: {taken} of 2000 were accepted")
     taken = 0
     for n in range(400):

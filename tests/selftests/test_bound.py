@@ -32,8 +32,9 @@ STARTS = ("offset 100ms", "offset 0", "offset 20ms alpha_max 2", "offset 5ms alp
 
 def flows(load, pps, dscp, first):
     """pps packets a second, of 142 to 1514 bytes on the wire, 667 on average; at constant rate and not."""
-    for n, (size, share, poisson) in enumerate(((100, 0.4, False), (600, 0.2, True), (1000, 0.2, False),
-                                                (LARGEST - 42, 0.2, True))):
+    for n, (size, share, poisson) in enumerate(
+        ((100, 0.4, False), (600, 0.2, True), (1000, 0.2, False), (LARGEST - 42, 0.2, True))
+    ):
         load.udp(pps=pps * share, size=size, dscp=dscp, id=first + n, poisson=poisson)
 
 
@@ -84,7 +85,9 @@ class Books:
 
 def drained(tap, net, text):
     left = {q["kind"]: (q["backlog"], q["qlen"]) for q in qdiscs("out", "r")}
-    tap.ok(len(left) == 2 and not any(any(v) for v in left.values()), f"{text}: drained to 0b 0p", left)
+    tap.ok(
+        len(left) == 2 and not any(any(v) for v in left.values()), f"{text}: drained to 0b 0p", left
+    )
 
 
 def sojourns(trace):
@@ -97,28 +100,50 @@ def bound(tap, net, unit, spacing, start):
     net.fresh(f"abe {options} spacing {spacing} {start} seed 1")
     books = Books(net)
     if unit == "time":
-        tap.ok(abs(books.old["green_limit_bytes"] - limit) <= 1, f"{unit}: green_limit in force", books.old)
+        tap.ok(
+            abs(books.old["green_limit_bytes"] - limit) <= 1,
+            f"{unit}: green_limit in force",
+            books.old,
+        )
     for name, (start_flows, seconds) in LOADS.items():
         text = f"{unit}, {spacing}, {name}"
         before = books.look()
-        with Trace("abe_dequeue", only="colour == 1") as trace, Load(seconds, poll=books.look, every=0.3) as load:
+        with (
+            Trace("abe_dequeue", only="colour == 1") as trace,
+            Load(seconds, poll=books.look, every=0.3) as load,
+        ):
             start_flows(load)
         after = books.look()
         green = sojourns(trace)
         late = after["green"]["late_drops"] - before["green"]["late_drops"]
-        tap.note(f"{text}: {len(green)} green, longest {max(green, default=0) * 1e3:.2f} of {most * 1e3:.2f} ms, {late} late")
-        tap.ok(len(green) == after["green"]["sent"] - before["green"]["sent"] and green,
-               f"{text}: every green packet was seen", len(green))
+        tap.note(
+            f"{text}: {len(green)} green, longest {max(green, default=0) * 1e3:.2f} of {most * 1e3:.2f} ms, {late} late"
+        )
+        tap.ok(
+            len(green) == after["green"]["sent"] - before["green"]["sent"] and green,
+            f"{text}: every green packet was seen",
+            len(green),
+        )
         over = [f"{s * 1e3:.3f} ms" for s in green if s > most]
         tap.ok(not over, f"{text}: no green packet queued for more than {most * 1e3:.2f} ms", over)
         if name == "green overload":
             tap.ok(late > 50, f"{text}: the bound was at work", late)
             # packets are 667 bytes on average, not LARGEST
             near = 0.7 * limit * BYTE * (0.45 if unit == "packets" else 1)
-            tap.ok(max(green, default=0) > near, f"{text}: the bound was come near", max(green, default=0))
+            tap.ok(
+                max(green, default=0) > near,
+                f"{text}: the bound was come near",
+                max(green, default=0),
+            )
         drained(tap, net, text)
-    tap.ok(after["green"]["delay_max"] <= most * 1e6, f"{unit}, {spacing}: delay_max", after["green"])
-    tap.ok(not books.wrong and books.polls > 10, f"{unit}, {spacing}: {books.polls} balances", books.wrong)
+    tap.ok(
+        after["green"]["delay_max"] <= most * 1e6, f"{unit}, {spacing}: delay_max", after["green"]
+    )
+    tap.ok(
+        not books.wrong and books.polls > 10,
+        f"{unit}, {spacing}: {books.polls} balances",
+        books.wrong,
+    )
 
 
 def change(tap, net):
@@ -126,9 +151,18 @@ def change(tap, net):
     net.fresh(f"abe {UNITS['packets'][0]} offset 50ms alpha_max 2 seed 1")
     books = Books(net)
     specs = [UNITS[unit][0] for unit in ("bytes", "time", "packets")] + [
-        "limit 5", "limit 60 flat", "noflat offset_max 0", "bytes limit 3000", "time limit 1us green_limit 0",
-        "limit 200ms ecn", "packets green_limit 0", "green_limit 10 spacing deterministic", "loop load bytemode",
-        "gentle adaptive", "bytes limit 0", "limit 60000",
+        "limit 5",
+        "limit 60 flat",
+        "noflat offset_max 0",
+        "bytes limit 3000",
+        "time limit 1us green_limit 0",
+        "limit 200ms ecn",
+        "packets green_limit 0",
+        "green_limit 10 spacing deterministic",
+        "loop load bytemode",
+        "gentle adaptive",
+        "bytes limit 0",
+        "limit 60000",
     ]
     done = []
 

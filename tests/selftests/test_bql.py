@@ -52,7 +52,12 @@ def number(path, ns="a"):
 
 
 def left():
-    return [(ns, q["kind"], q["qlen"], q["backlog"]) for ns in "ab" for q in qdiscs("eth0", ns) if q["qlen"] or q["backlog"]]
+    return [
+        (ns, q["kind"], q["qlen"], q["backlog"])
+        for ns in "ab"
+        for q in qdiscs("eth0", ns)
+        if q["qlen"] or q["backlog"]
+    ]
 
 
 class Watch:
@@ -95,11 +100,15 @@ class Watch:
 
 def backwards(seconds):
     """TCP from b to a."""
-    server = subprocess.Popen(["ip", "netns", "exec", "b", "iperf3", "-s", "-1"], stdout=subprocess.DEVNULL)
+    server = subprocess.Popen(
+        ["ip", "netns", "exec", "b", "iperf3", "-s", "-1"], stdout=subprocess.DEVNULL
+    )
     time.sleep(0.2)
     client = subprocess.Popen(
         ["ip", "netns", "exec", "a", "iperf3", "-c", "10.0.2.1", "-R", "-J", "-t", str(seconds)],
-        stdout=subprocess.PIPE, text=True)
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     return server, client
 
 
@@ -121,21 +130,44 @@ def test_flood(t):
         with Load(seconds=3, warmup=1, poll=watch if spec == "abe" else None, every=0.02) as load:
             load.udp(pps=2000, size=1400, flows=4, id=1)
             load.udp(pps=100, size=172, dscp=46, id=9)
-        rate = (number("/sys/class/net/eth0/statistics/tx_bytes") - before) / (time.monotonic() - begin)
+        rate = (number("/sys/class/net/eth0/statistics/tx_bytes") - before) / (
+            time.monotonic() - begin
+        )
         delay[spec] = {f["flow"]: f["delay_us"] for f in load.report["udp"]}
         for flow, us in delay[spec].items():
-            t.note(f"{spec}: flow {flow}: median {us['median'] / 1e3:.2f} 99 % {us['p99'] / 1e3:.2f} ms; {8e-6 * rate:.1f} Mb/s")
+            t.note(
+                f"{spec}: flow {flow}: median {us['median'] / 1e3:.2f} 99 % {us['p99'] / 1e3:.2f} ms; {8e-6 * rate:.1f} Mb/s"
+            )
     green, blue = delay["abe"][9], delay["abe"][1]
     plain = delay["pfifo limit 40"]
     q = watch.old["a"]
-    t.note(f"inflight: {sorted(set(watch.inflight))}, limit {number(f'{BQL}/limit')}, drain rate {q['drain_rate']}")
-    t.ok(number(f"{BQL}/limit") == LIMIT, "BQL: the limit in force is the one set", number(f"{BQL}/limit"))
+    t.note(
+        f"inflight: {sorted(set(watch.inflight))}, limit {number(f'{BQL}/limit')}, drain rate {q['drain_rate']}"
+    )
+    t.ok(
+        number(f"{BQL}/limit") == LIMIT,
+        "BQL: the limit in force is the one set",
+        number(f"{BQL}/limit"),
+    )
     stopped = sum(x >= LIMIT for x in watch.inflight)
-    t.ok(stopped > len(watch.inflight) / 2 and max(watch.inflight) < LIMIT + FULL,
-         f"BQL: the queue was stopped at {stopped} of {len(watch.inflight)} looks", watch.inflight)
-    t.ok(watch.deepest["a"] > 20 and q["drops"] > 100, f"the queue is abe's: up to {watch.deepest['a']} packets", q)
-    t.ok(not watch.wrong, f"flood: books balance at {watch.looks} looks", "\n".join(watch.wrong[:9]))
-    t.ok(green["p99"] < 5000 and blue["median"] > 10000, "green waits 5 ms at most, blue more than 10", delay)
+    t.ok(
+        stopped > len(watch.inflight) / 2 and max(watch.inflight) < LIMIT + FULL,
+        f"BQL: the queue was stopped at {stopped} of {len(watch.inflight)} looks",
+        watch.inflight,
+    )
+    t.ok(
+        watch.deepest["a"] > 20 and q["drops"] > 100,
+        f"the queue is abe's: up to {watch.deepest['a']} packets",
+        q,
+    )
+    t.ok(
+        not watch.wrong, f"flood: books balance at {watch.looks} looks", "\n".join(watch.wrong[:9])
+    )
+    t.ok(
+        green["p99"] < 5000 and blue["median"] > 10000,
+        "green waits 5 ms at most, blue more than 10",
+        delay,
+    )
     t.ok(plain[9]["median"] > 0.8 * plain[1]["median"], "which pfifo does not do", delay)
     t.ok(not left(), "flood: then 0b 0p", left())
 
@@ -151,7 +183,11 @@ def test_tcp(t):
         back = backwards(seconds - 1)
     rates = sum(f["goodput"] for f in load.report["tcp"]), ended(*back)
     (voice,) = load.report["udp"]
-    t.ok(min(rates) > 2e7, f"TCP both ways: {rates[0] / 1e6:.1f} and {rates[1] / 1e6:.1f} Mb/s", rates)
+    t.ok(
+        min(rates) > 2e7,
+        f"TCP both ways: {rates[0] / 1e6:.1f} and {rates[1] / 1e6:.1f} Mb/s",
+        rates,
+    )
     t.ok(min(watch.deepest.values()) > 10, f"and queues at both ends: {watch.deepest}")
     t.ok(voice["delay_us"]["p99"] < 13000, "green waits its 10 ms at most", voice)
     t.ok(not watch.wrong, f"TCP: books balance at {watch.looks} looks", "\n".join(watch.wrong[:9]))
@@ -159,24 +195,32 @@ def test_tcp(t):
 
 
 def test_changes(t):
-    watch = Watch(["tc qdisc " + text for text in (
-        "change dev eth0 root handle 10: abe packets limit 20 min 5 max 15",
-        "change dev eth0 root handle 10: abe bytes limit 30000 min 10000 max 20000",
-        "change dev eth0 root handle 10: abe packets limit 1",
-        "replace dev eth0 root handle 11: abe",
-        "change dev eth0 root handle 11: abe limit 100ms flat",
-        "change dev eth0 root handle 11: abe limit 50ms noflat nosplit_gso",
-        "replace dev eth0 root handle 12: pfifo",
-        "replace dev eth0 root handle 10: abe",
-    )])
+    watch = Watch(
+        [
+            "tc qdisc " + text
+            for text in (
+                "change dev eth0 root handle 10: abe packets limit 20 min 5 max 15",
+                "change dev eth0 root handle 10: abe bytes limit 30000 min 10000 max 20000",
+                "change dev eth0 root handle 10: abe packets limit 1",
+                "replace dev eth0 root handle 11: abe",
+                "change dev eth0 root handle 11: abe limit 100ms flat",
+                "change dev eth0 root handle 11: abe limit 50ms noflat nosplit_gso",
+                "replace dev eth0 root handle 12: pfifo",
+                "replace dev eth0 root handle 10: abe",
+            )
+        ]
+    )
     put("abe")
     with Load(seconds=5, poll=watch, every=0.05) as load:
         load.udp(pps=8000, size=1400, id=1)
         load.udp(pps=300, size=500, dscp=46, id=2)
         load.tcp(flows=2, id=3)
     q = watch.old["a"]
-    t.ok(not watch.changes and not watch.wrong, f"change and replace in mid-flight: books balance at {watch.looks} looks",
-         "\n".join(watch.wrong[:9]))
+    t.ok(
+        not watch.changes and not watch.wrong,
+        f"change and replace in mid-flight: books balance at {watch.looks} looks",
+        "\n".join(watch.wrong[:9]),
+    )
     t.ok(min(q["green"]["sent"], q["blue"]["sent"]) > 100, "and traffic goes on", q)
     t.ok(not left(), "changes: then 0b 0p", left())
 
@@ -202,15 +246,37 @@ def test_link(t):
         back = backwards(seconds - 2)
     rates = sum(f["goodput"] for f in load.report["tcp"]), ended(*back)
     t.ok(queued[0] > 3 and len(queued) == 1, "link down with packets queued: 0b 0p", queued)
-    t.ok(not watch.wrong, f"link down and up: books balance at {watch.looks} looks", "\n".join(watch.wrong[:9]))
+    t.ok(
+        not watch.wrong,
+        f"link down and up: books balance at {watch.looks} looks",
+        "\n".join(watch.wrong[:9]),
+    )
     t.ok(min(rates) > 2e6, "and traffic goes on", rates)
     t.ok(not left(), "link up: then 0b 0p", left())
 
 
 def test_removal(t):
     put("abe")
-    with subprocess.Popen(["ip", "netns", "exec", "a", "abeload", "send", "udp", "--to", "10.0.2.1:9", "--duration", "1",
-                           "--pps", "8000", "--size", "1400"], stderr=subprocess.DEVNULL):
+    with subprocess.Popen(
+        [
+            "ip",
+            "netns",
+            "exec",
+            "a",
+            "abeload",
+            "send",
+            "udp",
+            "--to",
+            "10.0.2.1:9",
+            "--duration",
+            "1",
+            "--pps",
+            "8000",
+            "--size",
+            "1400",
+        ],
+        stderr=subprocess.DEVNULL,
+    ):
         time.sleep(0.5)
         q = qdisc("eth0", "a")
         run("rmmod e1000e")

@@ -36,7 +36,11 @@ class Counter:
 
     def ok(self, t, text, wanted, send, *args, **kwargs):
         got = self.seen(send, *args, **kwargs)
-        t.ok(got == {"green": (3, 0, 0), "blue": (0, 3, 0)}.get(wanted, wanted), f"{text}: {wanted}", got)
+        t.ok(
+            got == {"green": (3, 0, 0), "blue": (0, 3, 0)}.get(wanted, wanted),
+            f"{text}: {wanted}",
+            got,
+        )
 
 
 def udp6(dscp, dev="d0", count=3, host="fd09::2"):
@@ -71,11 +75,15 @@ def frames(dev, protocols, payload, count=3):
 
 
 def ip4(dscp, size=40):
-    return struct.pack("!BBHHHBBH4s4s", 0x45, dscp << 2, size, 0, 0, 64, 59, 0, bytes(4), bytes(4)) + bytes(size - 20)
+    return struct.pack(
+        "!BBHHHBBH4s4s", 0x45, dscp << 2, size, 0, 0, 64, 59, 0, bytes(4), bytes(4)
+    ) + bytes(size - 20)
 
 
 def ip6(dscp, size=40):
-    return struct.pack("!IHBB16s16s", 6 << 28 | dscp << 22, size, 59, 64, bytes(16), bytes(16)) + bytes(size)
+    return struct.pack(
+        "!IHBB16s16s", 6 << 28 | dscp << 22, size, 59, 64, bytes(16), bytes(16)
+    ) + bytes(size)
 
 
 def test_dscp(t, port):
@@ -115,11 +123,34 @@ def test_vlan(t, _port):
         run(f"ip addr add fd06:{n}::1/64 dev {dev} nodad")
     for txvlan in ("on", "off"):
         run(f"ethtool -K {port.name} txvlan {txvlan} tx-vlan-stag-hw-insert {txvlan}")
-        for n, (dev, text) in enumerate((("tag", "tag beside"), ("band", "tag in band"), ("outer", "802.1ad"), ("inner", "QinQ"))):
+        for n, (dev, text) in enumerate(
+            (
+                ("tag", "tag beside"),
+                ("band", "tag in band"),
+                ("outer", "802.1ad"),
+                ("inner", "QinQ"),
+            )
+        ):
             c = Counter(port)
             for dscp, colour in ((45, "green"), (46, "green"), (0, "blue"), (44, "blue")):
-                c.ok(t, f"VLAN, {text}, txvlan {txvlan}: IPv4, DSCP {dscp}", colour, udp4, dscp, f"10.6.{n}.2")
-                c.ok(t, f"VLAN, {text}, txvlan {txvlan}: IPv6, DSCP {dscp}", colour, udp6, dscp, dev, 3, f"fd06:{n}::2")
+                c.ok(
+                    t,
+                    f"VLAN, {text}, txvlan {txvlan}: IPv4, DSCP {dscp}",
+                    colour,
+                    udp4,
+                    dscp,
+                    f"10.6.{n}.2",
+                )
+                c.ok(
+                    t,
+                    f"VLAN, {text}, txvlan {txvlan}: IPv6, DSCP {dscp}",
+                    colour,
+                    udp6,
+                    dscp,
+                    dev,
+                    3,
+                    f"fd06:{n}::2",
+                )
     for dev in ("tag", "band", "inner", "outer", port.name):
         run(f"ip link del {dev}")
 
@@ -129,8 +160,24 @@ def test_frames(t, port):
     for name, make, proto in (("IPv4", ip4, IP4), ("IPv6", ip6, IP6)):
         for dscp, colour in ((46, "green"), (45, "green"), (0, "blue"), (40, "blue")):
             c.ok(t, f"frame: {name}, DSCP {dscp}", colour, frames, port.name, (proto,), make(dscp))
-            c.ok(t, f"frame: VLAN, {name}, DSCP {dscp}", colour, frames, port.name, (VLAN, proto), make(dscp))
-            c.ok(t, f"frame: QinQ, {name}, DSCP {dscp}", colour, frames, port.name, (QINQ, VLAN, proto), make(dscp))
+            c.ok(
+                t,
+                f"frame: VLAN, {name}, DSCP {dscp}",
+                colour,
+                frames,
+                port.name,
+                (VLAN, proto),
+                make(dscp),
+            )
+            c.ok(
+                t,
+                f"frame: QinQ, {name}, DSCP {dscp}",
+                colour,
+                frames,
+                port.name,
+                (QINQ, VLAN, proto),
+                make(dscp),
+            )
     green = ip4(46)
     for text, protocols, payload in (
         ("ARP", (ARP,), green),
@@ -155,7 +202,15 @@ def test_priority_mark(t, port):
     c.ok(t, "priority 10:2", "blue", port.send, 3, priority=0x100002)
     c.ok(t, "priority 10:2 goes before the DSCP", "blue", port.send, 3, dscp=46, priority=0x100002)
     c.ok(t, "priority 10:3 says nothing", "green", port.send, 3, dscp=46, priority=0x100003)
-    c.ok(t, "priority of another qdisc says nothing", "green", port.send, 3, dscp=46, priority=0x110002)
+    c.ok(
+        t,
+        "priority of another qdisc says nothing",
+        "green",
+        port.send,
+        3,
+        dscp=46,
+        priority=0x110002,
+    )
     c.ok(t, "a small priority says nothing", "blue", port.send, 3, priority=1)
     c = Counter(port, f"{SPEC} green_mark 5")
     c.ok(t, "the mark", "green", port.send, 3, mark=5)
@@ -163,7 +218,14 @@ def test_priority_mark(t, port):
     c.ok(t, "another mark", "blue", port.send, 3, mark=4)
     c.ok(t, "priority 10:2 goes before the mark", "blue", port.send, 3, mark=5, priority=0x100002)
     c = Counter(port, f"{SPEC} green_mark 0x10/0xf0 green_dscp none")
-    for mark, colour in ((0x10, "green"), (0x1F, "green"), (0xF10, "green"), (0x20, "blue"), (0x30, "blue"), (0, "blue")):
+    for mark, colour in (
+        (0x10, "green"),
+        (0x1F, "green"),
+        (0xF10, "green"),
+        (0x20, "blue"),
+        (0x30, "blue"),
+        (0, "blue"),
+    ):
         c.ok(t, f"green_mark 0x10/0xf0, mark {mark:#x}", colour, port.send, 3, mark=mark)
     c = Counter(port, f"{SPEC} green_mark 0/0xf0 green_dscp none")
     c.ok(t, "green_mark 0/0xf0, mark 0", "green", port.send, 3)
@@ -191,17 +253,34 @@ def test_filters(t, port):
         filters(port, rule.format(2))
         c.ok(t, f"filter {text} to 10:2", "blue", port.send, 3, dscp=10)
     filters(port, "matchall classid 10:2")
-    c.ok(t, "a filter goes before priority, mark and DSCP", "blue", port.send, 3, dscp=46, mark=5, priority=0x100001)
+    c.ok(
+        t,
+        "a filter goes before priority, mark and DSCP",
+        "blue",
+        port.send,
+        3,
+        dscp=46,
+        mark=5,
+        priority=0x100001,
+    )
     filters(port, "handle 7 fw classid 10:1")
     c.ok(t, "a filter that does not match says nothing", "green", port.send, 3, dscp=46, mark=8)
     c.ok(t, "and nothing", "blue", port.send, 3, mark=8)
     c.ok(t, "one that matches does", "green", port.send, 3, mark=7)
     for classid in ("10:0", "20:1"):
         filters(port, f"matchall classid {classid}")
-        c.ok(t, f"a filter to {classid} does not crash", (3, 0, 0) if classid == "20:1" else (0, 3, 0), port.send, 3)
+        c.ok(
+            t,
+            f"a filter to {classid} does not crash",
+            (3, 0, 0) if classid == "20:1" else (0, 3, 0),
+            port.send,
+            3,
+        )
     res = run(f"tc filter add dev {port.name} parent 10: matchall classid 10:7", check=False)
     if not res.returncode:
-        c.ok(t, "a filter to a class that is not there says nothing", "green", port.send, 3, dscp=46)
+        c.ok(
+            t, "a filter to a class that is not there says nothing", "green", port.send, 3, dscp=46
+        )
     filters(port, "matchall action drop")
     c.ok(t, "action drop: dropped, and no arrival", (0, 0, 3), port.send, 3, dscp=46)
     filters(port, "protocol ip flower ip_proto udp dst_port 9 classid 10:1 action pass")
@@ -234,7 +313,11 @@ def test_filters(t, port):
 
 def test_flat(t, port):
     c = Counter(port, f"{SPEC} green_mark 5 flat")
-    for text, kwargs in (("DSCP", {"dscp": 46}), ("mark", {"mark": 5}), ("priority", {"priority": 0x100001})):
+    for text, kwargs in (
+        ("DSCP", {"dscp": 46}),
+        ("mark", {"mark": 5}),
+        ("priority", {"priority": 0x100001}),
+    ):
         c.ok(t, f"flat: blue, whatever the {text} says", "blue", port.send, 3, **kwargs)
 
 
@@ -266,11 +349,26 @@ def test_classes(t, port):
     for minor, name in (("1", "green"), ("2", "blue")):
         c = st[name]
         drops = c["early_drops"] + c["late_drops"] + c["limit_drops"]
-        wanted = [c["bytes"], c["sent"], drops, c["early_drops"] + c["marks"], c["backlog"], c["qlen"]]
+        wanted = [
+            c["bytes"],
+            c["sent"],
+            drops,
+            c["early_drops"] + c["marks"],
+            c["backlog"],
+            c["qlen"],
+        ]
         # tc rounds what it prints of the backlog from 1 KiB on
         got, own = found.get(minor, ([], {}))
-        t.ok(got[:4] == wanted[:4] and got[5:] == wanted[5:], f"10:{minor} agrees with {name}", (got, wanted))
-        t.ok(all(own.get(k) == c[k] for k in ("arrived", "sent", "early_drops", "late_drops")), f"10:{minor}: own counters", own)
+        t.ok(
+            got[:4] == wanted[:4] and got[5:] == wanted[5:],
+            f"10:{minor} agrees with {name}",
+            (got, wanted),
+        )
+        t.ok(
+            all(own.get(k) == c[k] for k in ("arrived", "sent", "early_drops", "late_drops")),
+            f"10:{minor}: own counters",
+            own,
+        )
         t.ok(c["qlen"] and c["sent"] and drops, f"10:{minor}: there was something to compare", c)
     for cmd in ("class add dev {} parent 10: classid 10:3 abe", "class del dev {} classid 10:1"):
         res = run("tc " + cmd.format(port.name), check=False)
@@ -282,8 +380,17 @@ def test_order(t):
     """D and the unit change every 50 ms; flows of either colour, IPv4 and IPv6."""
     net = Net(rate=4000000)
     net.fresh("abe packets limit 300 min 200 max 290 green_limit 20 interval 20ms loop load k4 5ms")
-    specs = ["offset_max 2ms", "offset_max 200ms", "offset_max 30ms", "offset_max 0us", "offset_max 10s"]
-    specs += ["bytes limit 300000 min 250000 max 290000 offset_max 100ms", "time limit 1s min 800ms max 900ms"]
+    specs = [
+        "offset_max 2ms",
+        "offset_max 200ms",
+        "offset_max 30ms",
+        "offset_max 0us",
+        "offset_max 10s",
+    ]
+    specs += [
+        "bytes limit 300000 min 250000 max 290000 offset_max 100ms",
+        "time limit 1s min 800ms max 900ms",
+    ]
     specs += ["packets limit 300 min 200 max 290"]
     n = 0
     wrong = []
@@ -301,7 +408,11 @@ def test_order(t):
         load.udp(pps=50, size=100, dscp=45, id=4, host="[fd02::1]", poisson=True)
     flows = load.report["udp"]
     t.ok(len(flows) == 4 and all(f["packets"] > 50 for f in flows), "all four flows arrive", flows)
-    t.ok(all(not f["reordered"] and not f["duplicates"] for f in flows), f"{n} changes: no packet reordered", flows)
+    t.ok(
+        all(not f["reordered"] and not f["duplicates"] for f in flows),
+        f"{n} changes: no packet reordered",
+        flows,
+    )
     t.ok(n >= 30, "enough changes", n)
     t.note(f"{n} changes, delays {[f['delay_us'] for f in flows]}")
     t.ok(not [w for w in wrong if "arrived" in w], "the books balance all the time", wrong[:9])
@@ -311,11 +422,22 @@ def test_order(t):
 def test_ecn(t):
     net = Net(rate=2000000)
     flows = {}
-    net.fresh("abe packets limit 60 min 5 max 60 weight 0.02 probability 0.3 green_limit 30 ecn interval 200ms")
+    net.fresh(
+        "abe packets limit 60 min 5 max 60 weight 0.02 probability 0.3 green_limit 30 ecn interval 200ms"
+    )
     with Load(seconds=4) as load:
-        for n, (dscp, ecn, host) in enumerate((d, e, h) for d in (0, 46) for e in (0, 1, 2) for h in (4, 6)):
+        for n, (dscp, ecn, host) in enumerate(
+            (d, e, h) for d in (0, 46) for e in (0, 1, 2) for h in (4, 6)
+        ):
             flows[n] = (dscp, ecn, host)
-            load.udp(pps=45, size=500, dscp=dscp, ecn=ecn, id=n, host="10.0.2.1" if host == 4 else "[fd02::1]")
+            load.udp(
+                pps=45,
+                size=500,
+                dscp=dscp,
+                ecn=ecn,
+                id=n,
+                host="10.0.2.1" if host == 4 else "[fd02::1]",
+            )
     report = {f["flow"]: f for f in load.report["udp"]}
     st = net.stats()
     for n, (dscp, ecn, host) in flows.items():
@@ -326,12 +448,20 @@ def test_ecn(t):
     ce = sum(f["ce"] for f in report.values())
     marks = st["green"]["marks"] + st["blue"]["marks"]
     lost = sum(st[c][k] for c in ("green", "blue") for k in ("late_drops", "limit_drops"))
-    t.ok(marks - lost <= ce <= marks and ce > 50, f"ecn: {ce} packets came marked, {marks} were", (lost, st))
+    t.ok(
+        marks - lost <= ce <= marks and ce > 50,
+        f"ecn: {ce} packets came marked, {marks} were",
+        (lost, st),
+    )
     net.fresh("abe packets limit 60 min 5 max 60 weight 0.02 probability 0.3 green_limit 30 noecn")
     with Load(seconds=1) as load:
         load.udp(pps=500, size=600, ecn=2, id=1)
         load.udp(pps=200, size=600, ecn=2, dscp=46, id=2)
-    t.ok(all(f["ce"] == 0 for f in load.report["udp"]), "noecn: nothing is marked", load.report["udp"])
+    t.ok(
+        all(f["ce"] == 0 for f in load.report["udp"]),
+        "noecn: nothing is marked",
+        load.report["udp"],
+    )
     net.close()
 
 
@@ -343,7 +473,15 @@ def main():
     run(f"ip link set {port.name} addrgenmode none")
     run(f"sysctl -qw net.ipv6.conf.{port.name}.disable_ipv6=0")
     run(f"ip addr add fd09::1/64 dev {port.name} nodad")
-    for test in (test_dscp, test_vlan, test_frames, test_priority_mark, test_filters, test_flat, test_classes):
+    for test in (
+        test_dscp,
+        test_vlan,
+        test_frames,
+        test_priority_mark,
+        test_filters,
+        test_flat,
+        test_classes,
+    ):
         test(t, port)
         t.note(f"at {time.monotonic():.1f} s")
     run(f"ip link del {port.name}")

@@ -75,15 +75,38 @@ def test_calls(t, nat):
             for codec, ccid in (("g711", 4), ("opus", 4), ("g711", 2)):
                 # the kernel's own CCID 2 can stop sending for good when packets are lost: one call in twenty
                 for ns in "ab":
-                    tc(f"qdisc change dev eth0 root netem delay 20ms loss {0 if ccid == 2 else 2}%", ns)
+                    tc(
+                        f"qdisc change dev eth0 root netem delay 20ms loss {0 if ccid == 2 else 2}%",
+                        ns,
+                    )
                 capture = Capture("in")
-                c = Result("--codec", codec, "--ccid", ccid, "--time", 8, udp=False, host=host, listen=("--ccid", ccid))
+                c = Result(
+                    "--codec",
+                    codec,
+                    "--ccid",
+                    ccid,
+                    "--time",
+                    8,
+                    udp=False,
+                    host=host,
+                    listen=("--ccid", ccid),
+                )
                 sent = [p for p in (Packet(*q) for q in capture.packets()) if p.protocol == 33]
                 text = f"{where}, {name}, nf_conntrack_checksum={value}, {codec}, CCID {ccid}"
                 got = c.far["received"] if c.far else {}
-                t.ok(c.good and got["packets"] > 300 and c.near["far_end"]["received"] == got, f"{text}: a call from end to end", c)
-                t.ok(c.good and c.near["ccid"] == ccid and len(sent) > 350, f"{text}: each packet was DCCP's", c)
-                t.note(f"{text}: the longest payload has {max((len(p.payload) for p in sent), default=0)} bytes")
+                t.ok(
+                    c.good and got["packets"] > 300 and c.near["far_end"]["received"] == got,
+                    f"{text}: a call from end to end",
+                    c,
+                )
+                t.ok(
+                    c.good and c.near["ccid"] == ccid and len(sent) > 350,
+                    f"{text}: each packet was DCCP's",
+                    c,
+                )
+                t.note(
+                    f"{text}: the longest payload has {max((len(p.payload) for p in sent), default=0)} bytes"
+                )
 
 
 def test_sizes(t):
@@ -98,7 +121,9 @@ def test_sizes(t):
         for size in (100, 231):
             got = pass_of_size(size, host, family)
             t.ok(got == 10, f"{name}, nf_conntrack_checksum=1: packets of {size} bytes pass", got)
-        t.note(f"{name}, nf_conntrack_checksum=1: {pass_of_size(300, host, family)} of 10 with 300 bytes pass")
+        t.note(
+            f"{name}, nf_conntrack_checksum=1: {pass_of_size(300, host, family)} of 10 with 300 bytes pass"
+        )
 
 
 def main():

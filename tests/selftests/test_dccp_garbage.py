@@ -34,7 +34,17 @@ VARIANTS = 4 * 17 * 3
 TX_INFO = 88  # size of struct tfrc_tx_info_ext
 SERVER_TIMEWAIT = 6  # socket option; if not set, a server closes with CloseReq
 RECOVERY = 250  # from a packet in 64 s, which a forged feedback may ask for, the rate doubles with each packet
-FAULTS = ("BUG", "WARNING", "Oops", "Call Trace", "RIP:", "refcount", "leak", "general protection", "UBSAN")
+FAULTS = (
+    "BUG",
+    "WARNING",
+    "Oops",
+    "Call Trace",
+    "RIP:",
+    "refcount",
+    "leak",
+    "general protection",
+    "UBSAN",
+)
 
 tap = Tap()
 
@@ -74,8 +84,12 @@ class Mangle:
 
     def __init__(self, options):
         forwarding(0)
-        self.process = subprocess.Popen(["ip", "netns", "exec", "r", "dccpmangle", *options.split()],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            ["ip", "netns", "exec", "r", "dccpmangle", *options.split()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         if self.process.stdout.readline() != "ready\n":
             raise RuntimeError("dccpmangle did not start")
 
@@ -138,8 +152,12 @@ class Call:
         return bool(poll.poll(0))
 
     def tx_info(self):
-        return [struct.unpack_from("=QQIIIIIIQIIIIIIBBBBIII", s.getsockopt(dccp.SOL_DCCP, dccp.CCID_TX_INFO, 200))
-                for s in self.ends]
+        return [
+            struct.unpack_from(
+                "=QQIIIIIIQIIIIIIBBBBIII", s.getsockopt(dccp.SOL_DCCP, dccp.CCID_TX_INFO, 200)
+            )
+            for s in self.ends
+        ]
 
     def strange(self):
         """What the sockets say of themselves that cannot be."""
@@ -148,12 +166,27 @@ class Call:
             x, _, x_calc, rtt, p, rto, _, size, x_inst = tx[:9]
             if not x and not tx[21]:
                 continue  # nothing sent yet
-            if not x or not x_inst or size != TX_INFO or p > 1000000 or not rto or (p == 0) != (x_calc == 0):
+            if (
+                not x
+                or not x_inst
+                or size != TX_INFO
+                or p > 1000000
+                or not rto
+                or (p == 0) != (x_calc == 0)
+            ):
                 wrong.append(("tx", tx))
             if rtt and not 100 <= rtt <= 10_000_000:
                 wrong.append(("rtt", tx))
-            rx = struct.unpack_from("=IIIIQQQQQQIIIIBBBB", data := s.getsockopt(dccp.SOL_DCCP, dccp.CCID_RX_INFO, 200))
-            if rx[2] > 1000000 or rx[3] != len(data) or rx[9] > rx[5] + rx[6] or rx[17] > 9 or (rx[2] == 0) != (rx[9] == 0):
+            rx = struct.unpack_from(
+                "=IIIIQQQQQQIIIIBBBB", data := s.getsockopt(dccp.SOL_DCCP, dccp.CCID_RX_INFO, 200)
+            )
+            if (
+                rx[2] > 1000000
+                or rx[3] != len(data)
+                or rx[9] > rx[5] + rx[6]
+                or rx[17] > 9
+                or (rx[2] == 0) != (rx[9] == 0)
+            ):
                 wrong.append(("rx", rx))
             if tx[15] != self.ccid or rx[14] != self.ccid:
                 wrong.append(("ccid", tx[15], rx[14]))
@@ -210,7 +243,9 @@ def rates(calls, seconds):
     """Packets received in this time, by call and end, as shares of those offered."""
     before = [tuple(call.got) for call in calls]
     drive(calls, after(seconds), stop)
-    return [(a - b) * EVERY / seconds for call, old in zip(calls, before) for a, b in zip(call.got, old)]
+    return [
+        (a - b) * EVERY / seconds for call, old in zip(calls, before) for a, b in zip(call.got, old)
+    ]
 
 
 class Ended(Exception):
@@ -256,7 +291,10 @@ def attack(ccid, hostile, listener):
                 feedback - done["acks"] > done["made"] / 100,
                 f"CCID {ccid}, {kind}: {feedback} feedback packets taken, {done['acks']} genuine",
             )
-        tap.ok(done["made"] + done["changed"] >= COUNT[ccid], f"CCID {ccid}, {kind}: {COUNT[ccid]} packets of garbage")
+        tap.ok(
+            done["made"] + done["changed"] >= COUNT[ccid],
+            f"CCID {ccid}, {kind}: {COUNT[ccid]} packets of garbage",
+        )
         tap.ok(not strange, f"CCID {ccid}, {kind}: rates stay in range", strange[:5])
         if hostile:
             for call in calls:
@@ -266,8 +304,11 @@ def attack(ccid, hostile, listener):
             drive(calls, after(10), stop)
             tap.ok(not strange, f"CCID {ccid}, {kind}: and do so afterwards", strange[:5])
         shares = rates(calls, 20)
-        tap.ok(min(shares) > 0.95, f"CCID {ccid}, {kind}: then the rate is {min(shares):.0%} or more of what is offered",
-               [shares, *(call.tx_info() for call in calls)])
+        tap.ok(
+            min(shares) > 0.95,
+            f"CCID {ccid}, {kind}: then the rate is {min(shares):.0%} or more of what is offered",
+            [shares, *(call.tx_info() for call in calls)],
+        )
     except Ended as error:
         tap.ok(False, f"CCID {ccid}, {kind}: all calls live", error)
         if not done:
@@ -282,7 +323,9 @@ def report(ccid, what, done):
     """A line of the counts; of the options only ours."""
     options = done.pop("options")
     ours = {n: options.pop(n, 0) for n in ("192", "193", "194", "195")}
-    tap.note(f"CCID {ccid}, {what}: {json.dumps(done)}, options {json.dumps(ours)} and {sum(options.values())} others")
+    tap.note(
+        f"CCID {ccid}, {what}: {json.dumps(done)}, options {json.dumps(ours)} and {sum(options.values())} others"
+    )
 
 
 def drain(s):
@@ -331,7 +374,11 @@ def sweep(ccid, listener):
     done = mangle.end()
     report(ccid, "sweep", done)
     tap.ok(not silent, f"CCID {ccid}, sweep: {number + 1} calls carry data", silent[:10])
-    tap.ok(len(done["types"]) == 16, f"CCID {ccid}, sweep: on packets of all types, and of what is no type", done["types"])
+    tap.ok(
+        len(done["types"]) == 16,
+        f"CCID {ccid}, sweep: on packets of all types, and of what is no type",
+        done["types"],
+    )
     return done["made"] + done["changed"]
 
 

@@ -94,7 +94,9 @@ def negotiation():
             try:
                 with dccp.connection(family, client, server) as (c, s):
                     got = dccp.ccids(c)
-                    tap.ok(got == expected and dccp.ccids(s) == got[::-1], f"{what} is {expected}", got)
+                    tap.ok(
+                        got == expected and dccp.ccids(s) == got[::-1], f"{what} is {expected}", got
+                    )
                     arrived = dccp.exchange(c, s), dccp.exchange(s, c)
                     tap.ok(arrived == (10, 10), f"{what}: data flows both ways", arrived)
             except OSError as error:
@@ -107,13 +109,19 @@ def lists():
         got = dccp.available(s)
         tap.ok(got == [2, 3, *OURS], "the available CCIDs, in order", got)
         short = list(s.getsockopt(dccp.SOL_DCCP, dccp.AVAILABLE_CCIDS, 4))
-        tap.ok(short == got[:4], "and the first four of them, where there is room for no more", short)
-        tap.ok(error_of(s.getsockopt, dccp.SOL_DCCP, dccp.TX_CCID, 4) == "ENOPROTOOPT",
-               "without a connection there is no CCID to tell")
+        tap.ok(
+            short == got[:4], "and the first four of them, where there is room for no more", short
+        )
+        tap.ok(
+            error_of(s.getsockopt, dccp.SOL_DCCP, dccp.TX_CCID, 4) == "ENOPROTOOPT",
+            "without a connection there is no CCID to tell",
+        )
     for bad in ([5], [4, 5], [0], [1], [255], [], [2] * 252):
         for option in ("ccid", "tx", "rx"):
-            tap.ok(error_of(dccp.sock, "a", **{option: bad}) == "EINVAL",
-                   f"{option} {bad[:4]} ({len(bad)}) is EINVAL")
+            tap.ok(
+                error_of(dccp.sock, "a", **{option: bad}) == "EINVAL",
+                f"{option} {bad[:4]} ({len(bad)}) is EINVAL",
+            )
     tap.ok(error_of(dccp.sock, "a", ccid=[4] * 251) is None, "a list of 251 is taken")
     for number, expected in ((4, (4, 4)), (99, (2, 2))):
         sysctl("tx_ccid", number)
@@ -127,11 +135,17 @@ def lists():
 
 def registry():
     path = run("modinfo -n ccid_dummy").stdout.strip()
-    for bad, message in ((0, "Invalid"), (1, "Invalid"), (255, "Invalid"),
-                         *((number, "File exists") for number in (2, 3, *OURS))):
+    for bad, message in (
+        (0, "Invalid"),
+        (1, "Invalid"),
+        (255, "Invalid"),
+        *((number, "File exists") for number in (2, 3, *OURS)),
+    ):
         # modprobe would take EEXIST for success
         said = run(f"insmod {path} ids={bad}", check=False)
-        tap.ok(said.returncode and message in said.stderr, f"registering {bad}: {message}", said.stderr)
+        tap.ok(
+            said.returncode and message in said.stderr, f"registering {bad}: {message}", said.stderr
+        )
     load_dummy(f"{DUMMY},2,{DUMMY}")
     tap.ok(unload_dummy() == 0, "a module with a number that was taken unloads")
     with dccp.connection(socket.AF_INET, {"ccid": [2]}, {}) as (c, s):
@@ -208,7 +222,10 @@ def failing_init():
                 for role, number in (("client", 2), ("server", 3)):
                     parameter("fail", number)
                     got = error_of(dccp.connect, listener, **lists_)
-                    tap.ok(got, f"{name} {lists_}: no connection without a CCID's state at the {role} ({got})")
+                    tap.ok(
+                        got,
+                        f"{name} {lists_}: no connection without a CCID's state at the {role} ({got})",
+                    )
                     parameter("fail", 0)
                     got = error_of(dccp.connect, listener, **lists_)
                     tap.ok(got is None, f"{name} {lists_}: the next is fine", got)
@@ -217,33 +234,50 @@ def failing_init():
 
 def options():
     """setsockopt() reaches the CCID."""
+
     def value(s, option):
         return struct.unpack("4I", s.getsockopt(dccp.SOL_DCCP, option, 16))[3]
 
     load_dummy()
     with dccp.sock("a") as s:
         for option in (128, 191, 192, 255):
-            tap.ok(error_of(s.setsockopt, dccp.SOL_DCCP, option, 1) == "ENOPROTOOPT",
-                   f"option {option} without a connection is ENOPROTOOPT")
+            tap.ok(
+                error_of(s.setsockopt, dccp.SOL_DCCP, option, 1) == "ENOPROTOOPT",
+                f"option {option} without a connection is ENOPROTOOPT",
+            )
     with dccp.connection(socket.AF_INET, {"ccid": [2]}, {}) as (c, _):
         for option in (128, 192):
-            tap.ok(error_of(c.setsockopt, dccp.SOL_DCCP, option, 1) == "ENOPROTOOPT",
-                   f"option {option} with CCID 2 is ENOPROTOOPT")
+            tap.ok(
+                error_of(c.setsockopt, dccp.SOL_DCCP, option, 1) == "ENOPROTOOPT",
+                f"option {option} with CCID 2 is ENOPROTOOPT",
+            )
     with dccp.connection(socket.AF_INET, {"ccid": [DUMMY]}, {}) as (c, _):
         for option in (128, 191):
             c.setsockopt(dccp.SOL_DCCP, option, 1000 + option)
-            tap.ok(value(c, 128) == 1000 + option and value(c, 192) == 0, f"option {option} goes to the receiver")
+            tap.ok(
+                value(c, 128) == 1000 + option and value(c, 192) == 0,
+                f"option {option} goes to the receiver",
+            )
         for option in (192, 255):
             c.setsockopt(dccp.SOL_DCCP, option, 1000 + option)
-            tap.ok(value(c, 128) == 1191 and value(c, 192) == 1000 + option, f"option {option} goes to the sender")
+            tap.ok(
+                value(c, 128) == 1191 and value(c, 192) == 1000 + option,
+                f"option {option} goes to the sender",
+            )
         for option in (127, 256):
-            tap.ok(error_of(c.setsockopt, dccp.SOL_DCCP, option, 1) == "ENOPROTOOPT", f"option {option} to nobody")
-        tap.ok(error_of(c.setsockopt, dccp.SOL_DCCP, 128, b"abc") == "EINVAL", "three bytes are EINVAL")
+            tap.ok(
+                error_of(c.setsockopt, dccp.SOL_DCCP, option, 1) == "ENOPROTOOPT",
+                f"option {option} to nobody",
+            )
+        tap.ok(
+            error_of(c.setsockopt, dccp.SOL_DCCP, 128, b"abc") == "EINVAL", "three bytes are EINVAL"
+        )
     unload_dummy()
 
 
 def ecn(net):
     """A CCID sends ECT(0) where the peer says that it reads ECN, and sees CE."""
+
     def transfer(sender, receiver):
         arrived = dccp.exchange(sender, receiver)
         return arrived, *struct.unpack("4I", receiver.getsockopt(dccp.SOL_DCCP, 128, 16))[:3]
@@ -264,7 +298,11 @@ def ecn(net):
         # CCID 2, which might have been chosen, ignores ECN; so the client had to decline.
         with dccp.connection(family, {"ccid": [DUMMY, 2]}, {"ccid": [DUMMY]}) as (c, s):
             got = transfer(c, s), transfer(s, c)
-            tap.ok(got == ((10, 10, 10, 0), (10, 10, 0, 0)), f"{name}: no ECT to a peer that declined it", got)
+            tap.ok(
+                got == ((10, 10, 10, 0), (10, 10, 0, 0)),
+                f"{name}: no ECT to a peer that declined it",
+                got,
+            )
     parameter("ecn", 0)
     unload_dummy()
 
@@ -297,12 +335,21 @@ def packet(kind, sport, dport, seq, body, options=b""):
     """A DCCP packet with 48-bit sequence numbers, without its checksum; body is what the type adds."""
     options += bytes(-len(options) % 4)
     doff = (16 + len(body) + len(options)) // 4
-    return (struct.pack("!HHBBHBBHI", sport, dport, doff, 0, 0, kind << 1 | 1, 0, seq >> 32, seq & 0xFFFFFFFF)
-            + body + options)
+    return (
+        struct.pack(
+            "!HHBBHBBHI", sport, dport, doff, 0, 0, kind << 1 | 1, 0, seq >> 32, seq & 0xFFFFFFFF
+        )
+        + body
+        + options
+    )
 
 
 def with_checksum(data, source, destination):
-    pseudo = socket.inet_aton(source) + socket.inet_aton(destination) + struct.pack("!BBH", 0, 33, len(data))
+    pseudo = (
+        socket.inet_aton(source)
+        + socket.inet_aton(destination)
+        + struct.pack("!BBH", 0, 33, len(data))
+    )
     padded = pseudo + data + bytes(len(data) % 2)
     total = sum(struct.unpack(f"!{len(padded) // 2}H", padded))
     while total >> 16:
@@ -327,9 +374,13 @@ HOSTILE = {
     "a length of one": bytes([CHANGE_L, 1, 1, 4]),
     "no feature": bytes([CHANGE_L, 2]),
     "CCID-specific options": bytes([128, 4, 1, 2, 191, 2, 192, 6, 0, 0, 0, 0, 255, 3, 9]),
-    "CCID-specific features": option(CHANGE_R, [1], 192) + option(CHANGE_R, [7], 192) + option(CHANGE_L, [1], 250),
-    "what depends on the CCID, the other way": option(CHANGE_L, [4]) + option(CHANGE_R, [1], 6)
-    + option(CHANGE_L, [0], 7) + option(CHANGE_R, [0], 192),
+    "CCID-specific features": option(CHANGE_R, [1], 192)
+    + option(CHANGE_R, [7], 192)
+    + option(CHANGE_L, [1], 250),
+    "what depends on the CCID, the other way": option(CHANGE_L, [4])
+    + option(CHANGE_R, [1], 6)
+    + option(CHANGE_L, [0], 7)
+    + option(CHANGE_R, [0], 192),
 }
 
 
@@ -354,7 +405,11 @@ def hostile_clients():
                             kinds.add(answer[8] >> 1 & 15)
                 except TimeoutError:
                     pass
-                tap.ok(kinds in ({RESPONSE}, {RESET}), f"{what}, to {server or 'default'}: an answer", kinds)
+                tap.ok(
+                    kinds in ({RESPONSE}, {RESET}),
+                    f"{what}, to {server or 'default'}: an answer",
+                    kinds,
+                )
             with dccp.connect(listener, ccid=[4, 2])[0] as c:
                 tap.ok(dccp.ccids(c)[0] in (4, 2), f"the listener with {server or 'default'} lives")
     raw.close()
@@ -363,17 +418,19 @@ def hostile_clients():
 def confirmations(request):
     """What a well-behaved server says to a Request: each Change confirmed, as {(kind, feature): option}."""
     found = {}
-    rest = request[20:request[4] * 4]
+    rest = request[20 : request[4] * 4]
     while rest:
         if rest[0] < 32:
             rest = rest[1:]
             continue
-        kind, feature, value = rest[0], rest[2], rest[3:rest[1]]
+        kind, feature, value = rest[0], rest[2], rest[3 : rest[1]]
         if kind in (CHANGE_L, CHANGE_R):
             kind = CONFIRM_R if kind == CHANGE_L else CONFIRM_L
             # Sequence Window and Ack Ratio are numbers, all others lists of preference.
-            found[kind, feature] = option(kind, value if feature in (3, 5) else value[:1] + value, feature)
-        rest = rest[rest[1]:]
+            found[kind, feature] = option(
+                kind, value if feature in (3, 5) else value[:1] + value, feature
+            )
+        rest = rest[rest[1] :]
     return found
 
 
@@ -403,9 +460,22 @@ class FakeServer:
         client = dccp.ADDRESS["a"][socket.AF_INET]
         body = struct.pack("!HHI", 0, *struct.unpack("!HI", request[10:16])) + request[16:20]
         (port,) = struct.unpack("!H", request[:2])
-        response = with_checksum(packet(RESPONSE, dccp.PORT, port, 1 << 40, body, options_), self.address, client)
-        header = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 0, 0, 0, 64, dccp.IPPROTO_DCCP, 0,
-                             socket.inet_aton(self.address), socket.inet_aton(client))
+        response = with_checksum(
+            packet(RESPONSE, dccp.PORT, port, 1 << 40, body, options_), self.address, client
+        )
+        header = struct.pack(
+            "!BBHHHBBH4s4s",
+            0x45,
+            0,
+            0,
+            0,
+            0,
+            64,
+            dccp.IPPROTO_DCCP,
+            0,
+            socket.inet_aton(self.address),
+            socket.inet_aton(client),
+        )
         self.mouth.sendto(header + response, (client, 0))
 
     def close(self):
@@ -418,8 +488,16 @@ class FakeServer:
 NOT_CONFIRMED = {(CONFIRM_L, FEATURE_CCID): b"", (CONFIRM_R, FEATURE_CCID): b""}
 RESPONSES = {
     "all well": ({}, b"", {0}),
-    "all well for the CCID, and garbage": ({}, bytes([128, 3, 0, 192, 6, 255, 255, 255, 255, 77, 2]), {0}),
-    "confirmed twice, the second another": ({}, option(CONFIRM_R, [3]) + option(CONFIRM_L, [249, 249]), {0}),
+    "all well for the CCID, and garbage": (
+        {},
+        bytes([128, 3, 0, 192, 6, 255, 255, 255, 255, 77, 2]),
+        {0},
+    ),
+    "confirmed twice, the second another": (
+        {},
+        option(CONFIRM_R, [3]) + option(CONFIRM_L, [249, 249]),
+        {0},
+    ),
     "no confirmation": (NOT_CONFIRMED, b"", {"ECOMM"}),
     "a number not offered": (confirm_ccid(3, 3), b"", {"ETIMEDOUT"}),
     "an unknown number": (confirm_ccid(99, 99), b"", {"ETIMEDOUT"}),

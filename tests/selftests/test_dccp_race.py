@@ -43,7 +43,14 @@ def connect(end, listener):
                 c, s = dccp.connect(listener, ccid=[DUMMY, 2], patience=1)
             except OSError as error:
                 failed += 1
-                if error.errno not in (None, errno.EINVAL, errno.EPROTO, errno.EUSERS, errno.ECOMM, errno.EILSEQ):
+                if error.errno not in (
+                    None,
+                    errno.EINVAL,
+                    errno.EPROTO,
+                    errno.EUSERS,
+                    errno.ECOMM,
+                    errno.EILSEQ,
+                ):
                     tap.note(f"connect: {error}")
                 continue
             with c, s:
@@ -90,7 +97,9 @@ def main():
     loads, ipv4, ipv6, looks = (struct.unpack("4I", os.read(out, 16)) for out in results)
     tap.note(f"loaded {loads[0]} times, {loads[1]} times in use; looked {looks[0]} times")
     for name, (ours, others, failed, _) in (("IPv4", ipv4), ("IPv6", ipv6)):
-        tap.note(f"{name}: {ours} connections with the module's CCID, {others} without, {failed} failed")
+        tap.note(
+            f"{name}: {ours} connections with the module's CCID, {others} without, {failed} failed"
+        )
         tap.ok(ours > 0, f"{name}: some connections met the module")
     tap.ok(loads[0] > 2 and loads[1] > 0, "which came and went, and sometimes had to stay")
     dccp.settle(15)

@@ -73,7 +73,9 @@ class Load:
     def __init__(self, ccid, calls, rate, seconds):
         start = available(), kernel_memory(), ccid_memory()
         options = f"-g -s {SIZE} -r {rate} -t {seconds} -W 10 {ccid} {calls}"
-        with subprocess.Popen(["dccpload", *options.split()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as p:
+        with subprocess.Popen(
+            ["dccpload", *options.split()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as p:
             if p.stdout.readline() != "ready\n":
                 raise RuntimeError(f"dccpload {options} is not ready")
             p.stdin.write("\n")
@@ -103,17 +105,26 @@ def many(t, ccid):
     rate, seconds = 2, 60 if LONG else 20
     load = Load(ccid, CALLS, rate, seconds)
     flows = load.report["flows"]
-    offered, sent, refused, got = (total(load.report, what) for what in ("offered", "sent", "refused", "all"))
-    t.note(f"CCID {ccid}: {CALLS} calls, {seconds} s, {sent} packets sent, {got} received, {refused} refused")
-    t.note(f"CCID {ccid}: memory of a call: {load.ccid:.0f} bytes of the CCID, {load.slab:.0f} in slabs, "
-           f"{load.available:.0f} less available")
+    offered, sent, refused, got = (
+        total(load.report, what) for what in ("offered", "sent", "refused", "all")
+    )
+    t.note(
+        f"CCID {ccid}: {CALLS} calls, {seconds} s, {sent} packets sent, {got} received, {refused} refused"
+    )
+    t.note(
+        f"CCID {ccid}: memory of a call: {load.ccid:.0f} bytes of the CCID, {load.slab:.0f} in slabs, "
+        f"{load.available:.0f} less available"
+    )
     t.note(f"CCID {ccid}: the machine was busy for {load.busy / seconds * 2:.1%} of the time")
     t.ok(offered >= CALLS * rate * seconds * 0.99, f"CCID {ccid}: all of it was offered", offered)
     t.ok(refused < 0.01 * offered, f"CCID {ccid}: refused {refused} of {offered}")
     late = [f for f in flows if f["all"] < f["sent"] - 1]  # one may be under way
     t.ok(not late, f"CCID {ccid}: all calls live, without loss", late[:3])
     if ccid != 3:
-        t.ok(not total(load.report, "rx_lost") and not total(load.report, "rx_events"), f"CCID {ccid}: it knows of no loss either")
+        t.ok(
+            not total(load.report, "rx_lost") and not total(load.report, "rx_events"),
+            f"CCID {ccid}: it knows of no loss either",
+        )
     return load
 
 
@@ -121,7 +132,9 @@ def fast(t, ccid):
     """Instructions per packet at the rate of a call."""
     load = Load(ccid, FEW, 50, 8)
     sent, got = total(load.report, "sent"), total(load.report, "all")
-    t.note(f"CCID {ccid}: {FEW} calls, 50 packets/s each: {load.instructions:.0f} instructions a packet")
+    t.note(
+        f"CCID {ccid}: {FEW} calls, 50 packets/s each: {load.instructions:.0f} instructions a packet"
+    )
     t.ok(got > 0.98 * sent > 0.97 * FEW * 50 * 8, f"CCID {ccid}: {got} of {sent} packets received")
     return load
 
@@ -138,11 +151,23 @@ def main():
         loads[ccid] = many(t, ccid), fast(t, ccid)
         dccp.settle()
         left = [n for n in dccp.slabs().values() if n]
-        t.ok(sockets() == fixed and not left, f"CCID {ccid}: all is freed", f"{sockets()} sockets, {dccp.slabs()}")
+        t.ok(
+            sockets() == fixed and not left,
+            f"CCID {ccid}: all is freed",
+            f"{sockets()} sockets, {dccp.slabs()}",
+        )
     stock, ours = loads[3][0], loads[4][0]
-    t.ok(0 < ours.ccid < 3 * stock.ccid + 16384, f"memory of the CCID in a call: {ours.ccid:.0f} bytes, of CCID 3 {stock.ccid:.0f}")
-    t.ok(ours.slab - stock.slab < 2 * stock.ccid + 16384, f"all memory of a call: {ours.slab:.0f} bytes, with CCID 3 {stock.slab:.0f}")
-    t.note(f"instructions a packet: {loads[4][1].instructions:.0f}, with CCID 3 {loads[3][1].instructions:.0f}")
+    t.ok(
+        0 < ours.ccid < 3 * stock.ccid + 16384,
+        f"memory of the CCID in a call: {ours.ccid:.0f} bytes, of CCID 3 {stock.ccid:.0f}",
+    )
+    t.ok(
+        ours.slab - stock.slab < 2 * stock.ccid + 16384,
+        f"all memory of a call: {ours.slab:.0f} bytes, with CCID 3 {stock.slab:.0f}",
+    )
+    t.note(
+        f"instructions a packet: {loads[4][1].instructions:.0f}, with CCID 3 {loads[3][1].instructions:.0f}"
+    )
     res = run("rmmod dccp_tfrc", check=False)
     t.ok(not res.returncode, "the module goes", res.stderr)
     net.close()

@@ -111,7 +111,9 @@ def owner(s, name):
     if name == "send":
         return lambda at: libc.send(s.fileno(), ctypes.c_void_p(at), 100, 0)
     size = ctypes.byref(ctypes.c_int(88))
-    return lambda at: libc.getsockopt(s.fileno(), dccp.SOL_DCCP, dccp.CCID_TX_INFO, ctypes.c_void_p(at), size)
+    return lambda at: libc.getsockopt(
+        s.fileno(), dccp.SOL_DCCP, dccp.CCID_TX_INFO, ctypes.c_void_p(at), size
+    )
 
 
 def trace_file(name, text):
@@ -122,9 +124,13 @@ def trace_file(name, text):
 @contextlib.contextmanager
 def expirations():
     """A function for the times at which nofeedback timers have been seen to expire."""
+
     def times():
         with open(f"{TRACE}/trace", encoding="ascii") as f:
-            return [float(m[1]) for m in re.finditer(r" (\d+\.\d+): tfrc_feedback: .*expired=1", f.read())]
+            return [
+                float(m[1])
+                for m in re.finditer(r" (\d+\.\d+): tfrc_feedback: .*expired=1", f.read())
+            ]
 
     trace_file("trace", "")
     trace_file("events/dccp_tfrc/tfrc_feedback/enable", "1")
@@ -157,7 +163,11 @@ def test_owned(net):
             absent.during(call, 0.3)
             sent += name == "send"
             got = received(s, sent)
-            tap.ok(got == sent > 2, f"CCID {ccid}: what waited while {name} owned the socket is sent", (sent, got))
+            tap.ok(
+                got == sent > 2,
+                f"CCID {ccid}: what waited while {name} owned the socket is sent",
+                (sent, got),
+            )
             c.setsockopt(dccp.SOL_DCCP, 195, bytes(4))
             talk(c, s)
             net.qdisc("netem loss 100%", "change")
@@ -167,7 +177,11 @@ def test_owned(net):
                 begin, end = absent.during(call, 0.6)
                 wait_for(times, 20)
             within = [x for x in times() if begin < x < end]
-            tap.ok(not within, f"CCID {ccid}: no timer expires while {name} owns the socket", (begin, end, times()))
+            tap.ok(
+                not within,
+                f"CCID {ccid}: no timer expires while {name} owns the socket",
+                (begin, end, times()),
+            )
             tap.ok(times(), f"CCID {ccid}: but then it does")
     os.close(absent.fd)
 
@@ -242,7 +256,9 @@ def drain(listener):
 def opened(counts, rng, listener):
     """Both ends of a new connection, or ()."""
     ccid = rng.choice(CCIDS)
-    ends = attempt(counts, f"connect {ccid}", lambda: dccp.connect(listener, ccid=[ccid], patience=1))
+    ends = attempt(
+        counts, f"connect {ccid}", lambda: dccp.connect(listener, ccid=[ccid], patience=1)
+    )
     if not ends:
         drain(listener)
         return ()
@@ -273,10 +289,18 @@ def storm(counts, end, listener, seed):
             continue
         for s in ends:
             for _ in range(rng.choice((1, 8, 30))):
-                attempt(counts, "send", s.send, bytes(rng.choice((0, 100, 1300))), socket.MSG_DONTWAIT)
+                attempt(
+                    counts, "send", s.send, bytes(rng.choice((0, 100, 1300))), socket.MSG_DONTWAIT
+                )
         time.sleep(rng.choice((0, 0, 0.01, 0.1)))
         for s in rng.sample(ends, 2):
-            attempt(counts, "leave", shut, s, rng.choice(("close", "linger", "abort", "shutdown", "disconnect")))
+            attempt(
+                counts,
+                "leave",
+                shut,
+                s,
+                rng.choice(("close", "linger", "abort", "shutdown", "disconnect")),
+            )
             s.close()
 
 
@@ -293,10 +317,24 @@ def poke(counts, end, ends, seed):
     rng = random.Random(seed)
     while time.monotonic() < end:
         s = rng.choice(ends)
-        for option in (dccp.CCID_RX_INFO, dccp.CCID_TX_INFO, *RX_OPTIONS, *TX_OPTIONS, dccp.TX_CCID, dccp.RX_CCID):
+        for option in (
+            dccp.CCID_RX_INFO,
+            dccp.CCID_TX_INFO,
+            *RX_OPTIONS,
+            *TX_OPTIONS,
+            dccp.TX_CCID,
+            dccp.RX_CCID,
+        ):
             attempt(counts, "get", s.getsockopt, dccp.SOL_DCCP, option, 200)
         for option in (*RX_OPTIONS, *TX_OPTIONS):
-            attempt(counts, "set", s.setsockopt, dccp.SOL_DCCP, option, struct.pack("=I", rng.choice((0, 1, 36, 100, 1000, 20000))))
+            attempt(
+                counts,
+                "set",
+                s.setsockopt,
+                dccp.SOL_DCCP,
+                option,
+                struct.pack("=I", rng.choice((0, 1, 36, 100, 1000, 20000))),
+            )
 
 
 def listen_and_call(counts, rng, s):
@@ -321,7 +359,12 @@ def upset(counts, end, ends, seed, address):
         time.sleep(rng.random() * 0.2)
         what = rng.choice(("reconnect", "at once", "listen", "shutdown", "server"))
         if what == "shutdown":
-            attempt(counts, what, rng.choice(ends).shutdown, rng.choice((socket.SHUT_RD, socket.SHUT_WR, socket.SHUT_RDWR)))
+            attempt(
+                counts,
+                what,
+                rng.choice(ends).shutdown,
+                rng.choice((socket.SHUT_RD, socket.SHUT_WR, socket.SHUT_RDWR)),
+            )
         elif what == "server":
             disconnect(s)
         else:
@@ -345,7 +388,11 @@ def share(counts, end, listener, seed):
             continue
         until = time.monotonic() + rng.choice((0.1, 0.5, 1, 2))
         address = listener.getsockname()[:2]
-        jobs = [Job(pump, until, ends, 0), Job(poke, until, ends, rng.random()), Job(upset, until, ends, rng.random(), address)]
+        jobs = [
+            Job(pump, until, ends, 0),
+            Job(poke, until, ends, rng.random()),
+            Job(upset, until, ends, rng.random(), address),
+        ]
         while time.monotonic() < until:
             # upset's connections
             listener.settimeout(0.1)
@@ -386,8 +433,12 @@ def fail(counts, end, seed):
     """Loss, delay, links that go down."""
     rng = random.Random(seed)
     while time.monotonic() < end:
-        spec = rng.choice(("", "delay 1ms", "delay 20ms 5ms", "loss 10%", "loss 60% delay 5ms", "duplicate 20%"))
-        run(f"tc qdisc replace dev {rng.choice(('in', 'out'))} root netem {spec} limit 1000", ns="r")
+        spec = rng.choice(
+            ("", "delay 1ms", "delay 20ms 5ms", "loss 10%", "loss 60% delay 5ms", "duplicate 20%")
+        )
+        run(
+            f"tc qdisc replace dev {rng.choice(('in', 'out'))} root netem {spec} limit 1000", ns="r"
+        )
         time.sleep(rng.random())
         if not rng.randrange(3):
             flap(*rng.choice((("r", "out", None), ("a", "eth0", 1), ("b", "eth0", 2))))
@@ -413,9 +464,23 @@ def crowd(jobs):
 
 def happened(counts):
     """What is to happen in the crowd, and how often it did."""
-    return {what: counts[what] for what in (
-        *(f"connect {ccid}" for ccid in CCIDS), "send", "pump", "receive", "get", "set", "reconnect", "listen", "shutdown",
-        "leave", "look", "down and up")}
+    return {
+        what: counts[what]
+        for what in (
+            *(f"connect {ccid}" for ccid in CCIDS),
+            "send",
+            "pump",
+            "receive",
+            "get",
+            "set",
+            "reconnect",
+            "listen",
+            "shutdown",
+            "leave",
+            "look",
+            "down and up",
+        )
+    }
 
 
 def test_kept(listeners):
@@ -437,7 +502,9 @@ def test_kept(listeners):
     for what, n in happened(counts).items():
         tap.ok(n > 0, f"{what}: {n} times", counts)
     tries = {name: n for name, n in counts.items() if name.startswith("rmmod")}
-    tap.ok(list(tries) == ["rmmod: EAGAIN"], "as long as a connection is open, the module stays", tries)
+    tap.ok(
+        list(tries) == ["rmmod: EAGAIN"], "as long as a connection is open, the module stays", tries
+    )
 
 
 def gone(listeners):
@@ -451,11 +518,18 @@ def test_free(listeners):
     """A storm, and while its last sockets go somebody tries to remove the module."""
     for number in range(ROUNDS):
         end = time.monotonic() + FREE
-        jobs = [Job(storm, end, listener, SEED + 100 + n) for n, listener in enumerate(listeners[::2])]
+        jobs = [
+            Job(storm, end, listener, SEED + 100 + n) for n, listener in enumerate(listeners[::2])
+        ]
         counts = crowd([Job(unload, end), *jobs])
-        tap.ok(sum(counts[f"connect {ccid}"] for ccid in CCIDS) > 0, "there were connections", counts)
+        tap.ok(
+            sum(counts[f"connect {ccid}"] for ccid in CCIDS) > 0, "there were connections", counts
+        )
         begin = time.monotonic()
-        tap.ok(wait_for(lambda: gone(listeners), PATIENCE, 0.001), "the module can be removed after the last one")
+        tap.ok(
+            wait_for(lambda: gone(listeners), PATIENCE, 0.001),
+            "the module can be removed after the last one",
+        )
         tap.note(f"round {number + 1}: after {time.monotonic() - begin:.1f} s")
 
 
@@ -469,7 +543,11 @@ def mend(net):
 def go():
     """The module must be without users, and be removed."""
     start = time.monotonic()
-    tap.ok(wait_for(lambda: not refcount(), PATIENCE), "all closed: in a while nobody uses the module", refcount())
+    tap.ok(
+        wait_for(lambda: not refcount(), PATIENCE),
+        "all closed: in a while nobody uses the module",
+        refcount(),
+    )
     tap.note(f"after {time.monotonic() - start:.1f} s")
     error = None if refcount() is None else remove()
     tap.ok(error is None and refcount() is None, "and it can go", error)
@@ -488,7 +566,9 @@ def main():
     test_owned(net)
 
     families = [family for family in dccp.FAMILIES.values() for _ in range(2)]
-    listeners = [dccp.listen("b", family, 5001 + n, ccid=CCIDS) for n, family in enumerate(families)]
+    listeners = [
+        dccp.listen("b", family, 5001 + n, ccid=CCIDS) for n, family in enumerate(families)
+    ]
     test_kept(listeners)
     mend(net)
     test_free(listeners)
@@ -499,7 +579,9 @@ def main():
         for n, (name, family) in enumerate(dccp.FAMILIES.items()):
             for ccid in CCIDS:
                 # ports that the crowd had no part in
-                with dccp.connection(family, {"ccid": [ccid]}, {"ccid": [ccid], "port": 5101 + n}) as (c, s):
+                with dccp.connection(
+                    family, {"ccid": [ccid]}, {"ccid": [ccid], "port": 5101 + n}
+                ) as (c, s):
                     got = talk(c, s, 5), talk(s, c, 5)
                     tap.ok(got == (5, 5), f"{name}, CCID {ccid}: all is well, {round_ + 1}", got)
                     error = remove()

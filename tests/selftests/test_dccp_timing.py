@@ -51,7 +51,10 @@ def test_pacing(t):
         times = [x for x in arrivals[0] if x > arrivals[0][0] + 10]
         found = gaps(times)
         off = sum(abs(g - 0.01) > 0.0005 for g in found)
-        t.ok(len(found) > 2900 and off <= len(found) / 100, f"{text}: {off} of {len(found)} gaps are off 10 ms by 0.5 ms")
+        t.ok(
+            len(found) > 2900 and off <= len(found) / 100,
+            f"{text}: {off} of {len(found)} gaps are off 10 ms by 0.5 ms",
+        )
         spans = [b - a for a, b in zip(arrivals[0], arrivals[0][3:])]
         t.ok(min(spans) > 0.0299, f"{text}: never more than 3 packets in 30 ms", min(spans))
 
@@ -63,7 +66,11 @@ def test_flight(t):
         report, arrivals = load(f"-s {size} -r {rate} -t 20 {ccid} 1")
         times = [x for x in arrivals[0] if x > arrivals[0][0] + 3]
         got = (len(times) - 1) / (times[-1] - times[0])
-        t.ok(abs(got / rate - 1) < 0.02, f"CCID {ccid}, {size} bytes: {rate} a second are sent, {rate * RTT:.0f} in flight", (got, report))
+        t.ok(
+            abs(got / rate - 1) < 0.02,
+            f"CCID {ccid}, {size} bytes: {rate} a second are sent, {rate * RTT:.0f} in flight",
+            (got, report),
+        )
 
 
 def test_pause(t):
@@ -80,7 +87,11 @@ def test_pause(t):
         n, length = max(enumerate(gaps(times)), key=lambda x: x[1])
         after = [x for x in times[n + 1 :] if x < times[n + 1] + 1]
         t.ok(29 < length < 31, f"CCID {ccid}: there was a pause", length)
-        t.ok(len(after) >= least, f"CCID {ccid}: the first second has {len(after)} of 50 packets", report)
+        t.ok(
+            len(after) >= least,
+            f"CCID {ccid}: the first second has {len(after)} of 50 packets",
+            report,
+        )
         t.ok(min(gaps(after)) > gap, f"CCID {ccid}: no burst after silence", min(gaps(after)))
 
 
@@ -102,7 +113,11 @@ def test_sudden_loss(t, net):
     for ccid in (248, 4):
         net.fresh("netem limit 10000")
         trace(1)
-        _, arrivals = load(f"-s 200 -r 100 -t 70 {ccid} 1", 50, lambda: net.qdisc("netem loss 20% limit 10000", "change"))
+        _, arrivals = load(
+            f"-s 200 -r 100 -t 70 {ccid} 1",
+            50,
+            lambda: net.qdisc("netem loss 20% limit 10000", "change"),
+        )
         trace(0)
         with open(f"{TRACE}/trace", encoding="ascii") as f:
             events = [feedback(line) for line in f if "tfrc_feedback" in line]
@@ -124,7 +139,10 @@ def test_sudden_loss(t, net):
             )
         before = sum(loss - 2 < x < loss for x in arrivals[0]) / 2
         after = sum(start + 4 < x < start + 10 for x in arrivals[0]) / 6
-        t.ok(after < (0.4 if ccid == 248 else 0.7) * before, f"CCID {ccid}: from {before:.0f} to {after:.1f} packets/s")
+        t.ok(
+            after < (0.4 if ccid == 248 else 0.7) * before,
+            f"CCID {ccid}: from {before:.0f} to {after:.1f} packets/s",
+        )
 
 
 def test_ecn(t, net):
@@ -154,8 +172,16 @@ def refused(s, option, data):
 
 def test_options(t):
     """Socket options: defaults, ranges, and what a wrong one leaves behind."""
-    for ccid, segment, header, interval in ((4, 1460, 36, 10000), (248, 0, 0, 0), (249, 1460, 0, 0), (250, 1460, 0, 0)):
-        with dccp.connection(socket.AF_INET, {"ccid": [ccid]}, {"ccid": [ccid]}) as (client, server):
+    for ccid, segment, header, interval in (
+        (4, 1460, 36, 10000),
+        (248, 0, 0, 0),
+        (249, 1460, 0, 0),
+        (250, 1460, 0, 0),
+    ):
+        with dccp.connection(socket.AF_INET, {"ccid": [ccid]}, {"ccid": [ccid]}) as (
+            client,
+            server,
+        ):
             client.send(bytes(100))
             server.recv(2000)
             time.sleep(1)  # the client is established with the first feedback
@@ -167,26 +193,61 @@ def test_options(t):
                 (server, 129, segment, (*zero, 32, 1000, 65535), (*no_zero, 31, 65536, 0xFFFFFFFF)),
                 (server, 130, header, (0, 40, 255), (256, 0xFFFFFFFF)),
                 (server, 131, 0 if ccid == 4 else 1, (0, 1), (2, 0xFFFFFFFF)),
-                (server, 132, 0, (0, 1, 2) if ccid == 250 else (0,), (3, 0xFFFFFFFF) if ccid == 250 else (1, 2)),
+                (
+                    server,
+                    132,
+                    0,
+                    (0, 1, 2) if ccid == 250 else (0,),
+                    (3, 0xFFFFFFFF) if ccid == 250 else (1, 2),
+                ),
             ):
-                t.ok(number(s, option) == default, f"CCID {ccid}: option {option} is {default}", number(s, option))
+                t.ok(
+                    number(s, option) == default,
+                    f"CCID {ccid}: option {option} is {default}",
+                    number(s, option),
+                )
                 for value in good:
                     s.setsockopt(dccp.SOL_DCCP, option, struct.pack("=I", value))
-                    t.ok(number(s, option) == value, f"CCID {ccid}: option {option} takes {value}", number(s, option))
+                    t.ok(
+                        number(s, option) == value,
+                        f"CCID {ccid}: option {option} takes {value}",
+                        number(s, option),
+                    )
                 for value in bad:
                     t.ok(
-                        refused(s, option, struct.pack("=I", value)) and number(s, option) == good[-1],
+                        refused(s, option, struct.pack("=I", value))
+                        and number(s, option) == good[-1],
                         f"CCID {ccid}: option {option} refuses {value}",
                     )
-                t.ok(refused(s, option, bytes(5)), f"CCID {ccid}: option {option} refuses five bytes")
+                t.ok(
+                    refused(s, option, bytes(5)), f"CCID {ccid}: option {option} refuses five bytes"
+                )
             tx = client.getsockopt(dccp.SOL_DCCP, 192, 200)
             rx = server.getsockopt(dccp.SOL_DCCP, 128, 200)
-            t.ok(struct.unpack_from("=I", tx, 36)[0] == len(tx) > 40, f"CCID {ccid}: the extended TX_INFO says its size", len(tx))
-            t.ok(struct.unpack_from("=I", rx, 12)[0] == len(rx) > 12, f"CCID {ccid}: the extended RX_INFO says its size", len(rx))
-            t.ok(len(client.getsockopt(dccp.SOL_DCCP, 192, 40)) == 40, f"CCID {ccid}: TX_INFO of CCID-3's size")
-            t.ok(len(server.getsockopt(dccp.SOL_DCCP, 128, 12)) == 12, f"CCID {ccid}: RX_INFO of CCID-3's size")
+            t.ok(
+                struct.unpack_from("=I", tx, 36)[0] == len(tx) > 40,
+                f"CCID {ccid}: the extended TX_INFO says its size",
+                len(tx),
+            )
+            t.ok(
+                struct.unpack_from("=I", rx, 12)[0] == len(rx) > 12,
+                f"CCID {ccid}: the extended RX_INFO says its size",
+                len(rx),
+            )
+            t.ok(
+                len(client.getsockopt(dccp.SOL_DCCP, 192, 40)) == 40,
+                f"CCID {ccid}: TX_INFO of CCID-3's size",
+            )
+            t.ok(
+                len(server.getsockopt(dccp.SOL_DCCP, 128, 12)) == 12,
+                f"CCID {ccid}: RX_INFO of CCID-3's size",
+            )
             out = run("ss -dine", ns="a").stdout
-            t.ok(re.search(r"rtt:2[4-9]\d", out) and "rto:" in out, f"CCID {ccid}: ss shows RTT and RTO", out)
+            t.ok(
+                re.search(r"rtt:2[4-9]\d", out) and "rto:" in out,
+                f"CCID {ccid}: ss shows RTT and RTO",
+                out,
+            )
 
 
 def attempt(s, option, value):
@@ -204,11 +265,18 @@ def attempt(s, option, value):
 def test_privilege(t):
     """What would take more from the network than the defaults is not for everybody to set."""
     for ccid, refused_, allowed in (
-        (4, ((193, 1461), (194, 35), (195, 9999)), ((193, 1000), (194, 36), (194, 255), (195, 10000), (195, 1000000))),
+        (
+            4,
+            ((193, 1461), (194, 35), (195, 9999)),
+            ((193, 1000), (194, 36), (194, 255), (195, 10000), (195, 1000000)),
+        ),
         (248, ((193, 1000),), ((193, 0), (194, 40), (195, 20000))),
         (249, ((193, 1461),), ((193, 1460), (194, 0))),
     ):
-        with dccp.connection(socket.AF_INET, {"ccid": [ccid]}, {"ccid": [ccid]}) as (client, server):
+        with dccp.connection(socket.AF_INET, {"ccid": [ccid]}, {"ccid": [ccid]}) as (
+            client,
+            server,
+        ):
             for option, value in refused_:
                 before = number(client, option)
                 t.ok(
@@ -220,9 +288,18 @@ def test_privilege(t):
                     attempt(client, option, value) is None and number(client, option) == value,
                     f"CCID {ccid}: option {option} at {value} does not",
                 )
-            for option, value, error in ((129, 2000, "EPERM"), (129, 0 if ccid == 248 else 1460, None), (131, 1, None), (130, 255, "EPERM")):
+            for option, value, error in (
+                (129, 2000, "EPERM"),
+                (129, 0 if ccid == 248 else 1460, None),
+                (131, 1, None),
+                (130, 255, "EPERM"),
+            ):
                 found = attempt(server, option, value)
-                t.ok(found == error, f"CCID {ccid}: the receiver's option {option} at {value}: {error}", found)
+                t.ok(
+                    found == error,
+                    f"CCID {ccid}: the receiver's option {option} at {value}: {error}",
+                    found,
+                )
 
 
 def test_path(t):
@@ -234,7 +311,11 @@ def test_path(t):
         time.sleep(0.5)
         info = client.getsockopt(dccp.SOL_DCCP, 192, 200)
         s, option = struct.unpack_from("=I", info, 56)[0], number(client, 193)
-        t.ok((s, option) == (960, 1460), "a path of 1000 bytes: segments of 960, though more is allowed", (s, option))
+        t.ok(
+            (s, option) == (960, 1460),
+            "a path of 1000 bytes: segments of 960, though more is allowed",
+            (s, option),
+        )
     run("ip route del 10.0.2.1", ns="a")
 
 
@@ -248,7 +329,11 @@ def test_duplicates(t):
             while select.select([server], [], [], 0)[0]:
                 server.recv(2000)
         feedback = struct.unpack_from("=I", client.getsockopt(dccp.SOL_DCCP, 192, 200), 84)[0]
-        t.ok(20 < feedback < 32, "6 s of feedback, each packet twice: one a round trip counts", feedback)
+        t.ok(
+            20 < feedback < 32,
+            "6 s of feedback, each packet twice: one a round trip counts",
+            feedback,
+        )
     run("tc qdisc change dev eth0 root netem delay 120ms duplicate 0% limit 100000", ns="b")
 
 
@@ -278,9 +363,16 @@ def test_parameters(t):
         t.ok(value == str(old[name]), f"parameter {name} is still {old[name]}", value)
         t.ok(parameter(name, new[name]), f"parameter {name} takes {new[name]}")
     for ccid, wanted in ((4, (1000, 40, 20000, 0)), (249, (1000, 0, 0, 0)), (248, (0, 0, 0, 0))):
-        with dccp.connection(socket.AF_INET, {"ccid": [ccid]}, {"ccid": [ccid]}) as (client, server):
+        with dccp.connection(socket.AF_INET, {"ccid": [ccid]}, {"ccid": [ccid]}) as (
+            client,
+            server,
+        ):
             found = (*(number(client, option) for option in (193, 194, 195)), number(server, 131))
-            t.ok(found == wanted, f"CCID {ccid}: S, H, Min Interval and discounting are the parameters'", found)
+            t.ok(
+                found == wanted,
+                f"CCID {ccid}: S, H, Min Interval and discounting are the parameters'",
+                found,
+            )
     for name, value in old.items():
         parameter(name, value)
 
@@ -288,7 +380,10 @@ def test_parameters(t):
 def test_empty(t):
     """Datagrams without a byte are sent and received (RFC 5762, 4.1), and do not stop a call."""
     for ccid in (4, 248, 249, 250):
-        with dccp.connection(socket.AF_INET, {"ccid": [ccid]}, {"ccid": [ccid]}) as (client, server):
+        with dccp.connection(socket.AF_INET, {"ccid": [ccid]}, {"ccid": [ccid]}) as (
+            client,
+            server,
+        ):
             got = []
             for n in range(20):
                 client.send(bytes(100 * (n % 2)))

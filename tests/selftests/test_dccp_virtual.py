@@ -20,7 +20,16 @@ GATE = 0.18
 
 def sent(net, ccid, size, rate, p, seconds):
     """Mean payload that a flow sends, kb/s: what arrives, divided by 1 - p."""
-    report = flows(net, f"netem loss {100 * p}% limit 100000", ccid, size, rate, seconds, WARM, options="" if ccid == 248 else S)
+    report = flows(
+        net,
+        f"netem loss {100 * p}% limit 100000",
+        ccid,
+        size,
+        rate,
+        seconds,
+        WARM,
+        options="" if ccid == 248 else S,
+    )
     packets = sum(f["bytes"] for f in report["flows"]) / len(report["flows"])
     return packets * 8 / 1000 / report["seconds"] / (1 - p)
 
@@ -31,7 +40,9 @@ def main():
     run("modprobe dccp_tfrc")
     net = Net(delay=120)
     # what is offered is well above what is allowed
-    for p, large, small, seconds in ((0.02, 60, 400, 55), (0.1, 20, 130, 140)) if LONG else ((0.1, 20, 130, 70),):
+    for p, large, small, seconds in (
+        ((0.02, 60, 400, 55), (0.1, 20, 130, 140)) if LONG else ((0.1, 20, 130, 70),)
+    ):
         reference = sent(net, 248, 1000, large, p, 3 * seconds)
         for ccid, loss in ((249, p), (250, p / 10)) if LONG else ((249, p),):
             ours = sent(net, ccid, 100, small, loss, seconds)

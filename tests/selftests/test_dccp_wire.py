@@ -23,7 +23,13 @@ DELAY = 50  # ms, one way
 RTT = 2 * DELAY / 1000
 SIZE = 100
 DATA, ACK, DATAACK, SYNC, SYNCACK = 2, 3, 4, 8, 9
-LOSS_EVENT_RATE, LOSS_INTERVALS, RECEIVE_RATE, DROPPED_PACKETS, ELAPSED_TIME = 192, 193, 194, 195, 43
+LOSS_EVENT_RATE, LOSS_INTERVALS, RECEIVE_RATE, DROPPED_PACKETS, ELAPSED_TIME = (
+    192,
+    193,
+    194,
+    195,
+    43,
+)
 FEEDBACK = {LOSS_EVENT_RATE, LOSS_INTERVALS, RECEIVE_RATE, DROPPED_PACKETS, ELAPSED_TIME}
 NOT_ECT, ECT1, ECT0, CE = range(4)
 
@@ -65,16 +71,36 @@ def options_of(data):
 def parse(when, ip):
     """A Packet, or None if it is not DCCP."""
     if ip[0] >> 4 == 4:
-        tos, protocol, source, at = ip[1], ip[9], socket.inet_ntop(socket.AF_INET, ip[12:16]), (ip[0] & 15) * 4
+        tos, protocol, source, at = (
+            ip[1],
+            ip[9],
+            socket.inet_ntop(socket.AF_INET, ip[12:16]),
+            (ip[0] & 15) * 4,
+        )
     else:
-        tos, protocol, source, at = (ip[0] & 15) << 4 | ip[1] >> 4, ip[6], socket.inet_ntop(socket.AF_INET6, ip[8:24]), 40
+        tos, protocol, source, at = (
+            (ip[0] & 15) << 4 | ip[1] >> 4,
+            ip[6],
+            socket.inet_ntop(socket.AF_INET6, ip[8:24]),
+            40,
+        )
     if protocol != dccp.IPPROTO_DCCP:
         return None
     d = ip[at:]
     kind, begin = d[8] >> 1 & 15, {0: 20, 1: 28, DATA: 16, 7: 28}.get(d[8] >> 1 & 15, 24)
     ack = None if kind in (0, DATA) else int.from_bytes(d[18:24], "big")
-    return Packet(when, source, tos, kind, int.from_bytes(d[10:16], "big"), ack, d[5] >> 4,
-                  options_of(d[begin : d[4] * 4]), len(d) - d[4] * 4, struct.unpack("!HH", d[:4]))
+    return Packet(
+        when,
+        source,
+        tos,
+        kind,
+        int.from_bytes(d[10:16], "big"),
+        ack,
+        d[5] >> 4,
+        options_of(d[begin : d[4] * 4]),
+        len(d) - d[4] * 4,
+        struct.unpack("!HH", d[:4]),
+    )
 
 
 class Capture:
@@ -107,13 +133,33 @@ class Capture:
 def tx_info(s):
     """(rtt in s, slow_start, feedback)"""
     info = s.getsockopt(dccp.SOL_DCCP, dccp.CCID_TX_INFO, 200)
-    return struct.unpack_from("=I", info, 20)[0] / 1e6, info[73], struct.unpack_from("=I", info, 84)[0]
+    return (
+        struct.unpack_from("=I", info, 20)[0] / 1e6,
+        info[73],
+        struct.unpack_from("=I", info, 84)[0],
+    )
 
 
 def rx_info(s):
     """A dictionary of what the receiver counted."""
     values = struct.unpack_from("=IIIIQQQQQQ", s.getsockopt(dccp.SOL_DCCP, dccp.CCID_RX_INFO, 200))
-    return dict(zip(("x_recv", "rtt", "p", "size", "packets", "lost", "marked", "late", "duplicates", "events"), values))
+    return dict(
+        zip(
+            (
+                "x_recv",
+                "rtt",
+                "p",
+                "size",
+                "packets",
+                "lost",
+                "marked",
+                "late",
+                "duplicates",
+                "events",
+            ),
+            values,
+        )
+    )
 
 
 def send(s):
@@ -265,7 +311,9 @@ def marks(packets):
 
 
 def test_ecn():
-    for (name, family), (client, server, *ect) in itertools.product(dccp.FAMILIES.items(), CONNECTIONS):
+    for (name, family), (client, server, *ect) in itertools.product(
+        dccp.FAMILIES.items(), CONNECTIONS
+    ):
         if name == "IPv6" and 4 not in client.get("ccid", ()):
             continue
         with dccp.connection(family, client, server) as ends:
@@ -283,7 +331,11 @@ def test_ecn():
                     want = {(tos >> 2, ECT0 if expected else NOT_ECT)}
                     got = marks(capture.sent_by(ns))
                     who = f"{name}, {client} to {server or 'default'}, TOS {tos}: the {'client' if ns == 'a' else 'server'}'s data"
-                    tap.ok(got == want, f"{who}: DSCP {tos >> 2}, {'ECT(0)' if expected else 'not-ECT'}", got)
+                    tap.ok(
+                        got == want,
+                        f"{who}: DSCP {tos >> 2}, {'ECT(0)' if expected else 'not-ECT'}",
+                        got,
+                    )
 
 
 # Round trips
@@ -291,7 +343,10 @@ def test_ecn():
 
 def check_rtt(what, s):
     rtt, _, n = tx_info(s)
-    tap.ok(near(rtt, RTT, 0.05), f"{what}: the round trip is {rtt * 1000:.1f} ms, after {n} feedback packets")
+    tap.ok(
+        near(rtt, RTT, 0.05),
+        f"{what}: the round trip is {rtt * 1000:.1f} ms, after {n} feedback packets",
+    )
 
 
 def sync(capture, port):
@@ -299,10 +354,25 @@ def sync(capture, port):
     capture.read()
     client, server = (max(p.seq for p in capture.sent_by(ns) if port in p.ports) for ns in "ab")
     # The answer acknowledges the Sync, so its number has to be one that the server has used.
-    body = struct.pack("!HHBBHBBHIHHI", dccp.PORT, port, 6, 0, 0, SYNC << 1 | 1, 0, server >> 32,
-                       server & 0xFFFFFFFF, 0, client >> 32, client & 0xFFFFFFFF)
+    body = struct.pack(
+        "!HHBBHBBHIHHI",
+        dccp.PORT,
+        port,
+        6,
+        0,
+        0,
+        SYNC << 1 | 1,
+        0,
+        server >> 32,
+        server & 0xFFFFFFFF,
+        0,
+        client >> 32,
+        client & 0xFFFFFFFF,
+    )
     b, a = (socket.inet_aton(dccp.ADDRESS[ns][socket.AF_INET]) for ns in "ba")
-    total = sum(struct.unpack("!18H", b + a + struct.pack("!HH", dccp.IPPROTO_DCCP, len(body)) + body))
+    total = sum(
+        struct.unpack("!18H", b + a + struct.pack("!HH", dccp.IPPROTO_DCCP, len(body)) + body)
+    )
     total = (total & 0xFFFF) + (total >> 16)
     total = (total & 0xFFFF) + (total >> 16)
     body = body[:6] + struct.pack("!H", ~total & 0xFFFF) + body[8:]
@@ -370,7 +440,10 @@ def test_rare():
                 what = f"{name}, CCID {ccid}, the {rare} sends rarely"
                 # the packet that completes the handshake is not the CCID's
                 rx = rx_info(often)
-                tap.ok(sent == 5 and rx["packets"] >= 4, f"{what}: {rx['packets']} of its {sent} packets")
+                tap.ok(
+                    sent == 5 and rx["packets"] >= 4,
+                    f"{what}: {rx['packets']} of its {sent} packets",
+                )
                 nothing_lost(what, c, s)
                 check_rtt(f"{what}: who sends often", often)
                 check_rtt(f"{what}: who sends rarely", seldom)
@@ -378,7 +451,10 @@ def test_rare():
                     rtt = rx_info(s_)["rtt"] / 1e6
                     # A server's handshake has none, and counters have none over two seconds.
                     unknown = not rtt and (rare, who) == ("client", "often")
-                    tap.ok(unknown or near(rtt, RTT, 0.3), f"{what}: {rtt * 1000:.1f} ms by what who sends {who} receives")
+                    tap.ok(
+                        unknown or near(rtt, RTT, 0.3),
+                        f"{what}: {rtt * 1000:.1f} ms by what who sends {who} receives",
+                    )
 
 
 # Format
@@ -393,8 +469,11 @@ def intervals(p):
     o = dict(p.options)
     li, drops = o[LOSS_INTERVALS], o[DROPPED_PACKETS]
     three = [int.from_bytes(li[n : n + 3], "big") for n in range(1, len(li), 3)]
-    return (li[0], list(zip(three[::3], three[1::3], three[2::3])),
-            [int.from_bytes(drops[n : n + 3], "big") for n in range(0, len(drops), 3)])
+    return (
+        li[0],
+        list(zip(three[::3], three[1::3], three[2::3])),
+        [int.from_bytes(drops[n : n + 3], "big") for n in range(0, len(drops), 3)],
+    )
 
 
 def wrong_form(p):
@@ -406,16 +485,24 @@ def wrong_form(p):
         wrong.append("no Ack")
     if any(numbers.count(n) != 1 for n in FEEDBACK):
         wrong.append("not each option once")
-    elif len(o[LOSS_EVENT_RATE]) != 4 or len(o[RECEIVE_RATE]) != 4 or len(o[ELAPSED_TIME]) not in (2, 4):
+    elif (
+        len(o[LOSS_EVENT_RATE]) != 4
+        or len(o[RECEIVE_RATE]) != 4
+        or len(o[ELAPSED_TIME]) not in (2, 4)
+    ):
         wrong.append("length of 192, 194 or 43")
-    elif len(o[LOSS_INTERVALS]) % 9 != 1 or len(o[DROPPED_PACKETS]) * 3 != len(o[LOSS_INTERVALS]) - 1:
+    elif (
+        len(o[LOSS_INTERVALS]) % 9 != 1 or len(o[DROPPED_PACKETS]) * 3 != len(o[LOSS_INTERVALS]) - 1
+    ):
         wrong.append("length of 193 or 195")
     else:
         skip, li, drops = intervals(p)
         if skip > 3 or len(li) > 9:
             wrong.append("Skip Length or number of intervals")
         # no interval but the connection's first begins without loss
-        if any(not loss for _, loss, _ in li[:-1]) or any(d > loss for d, (_, loss, _) in zip(drops, li)):
+        if any(not loss for _, loss, _ in li[:-1]) or any(
+            d > loss for d, (_, loss, _) in zip(drops, li)
+        ):
             wrong.append("Loss Length")
         if any(length > lossless + loss for lossless, loss, length in li[:-1]):
             wrong.append("Data Length")
@@ -455,15 +542,28 @@ def test_format(net):
             stream([c], 1, others=[s])
             events = rx_info(s)["events"]
         reports = feedback(capture.sent_by("b"))
-        tap.ok(not quiet and events > 0 and len(reports) > 50, f"{what}: {len(reports)} feedback packets, {events} loss events")
-        bad = [(wrong_form(p), p) for p in reports + feedback(capture.sent_by("a")) if wrong_form(p)]
-        tap.ok(not bad, f"{what}: options 192 to 195 and 43 on each, as long as they have to be", bad[:3])
+        tap.ok(
+            not quiet and events > 0 and len(reports) > 50,
+            f"{what}: {len(reports)} feedback packets, {events} loss events",
+        )
+        bad = [
+            (wrong_form(p), p) for p in reports + feedback(capture.sent_by("a")) if wrong_form(p)
+        ]
+        tap.ok(
+            not bad,
+            f"{what}: options 192 to 195 and 43 on each, as long as they have to be",
+            bad[:3],
+        )
         bad = [p for p in capture.packets if p.data and FEEDBACK & set(dict(p.options))]
         tap.ok(not bad, f"{what}: none of them on a data packet", bad[:3])
         kinds = {p.kind for p in capture.packets if p.data}
         tap.ok(kinds == {DATA, DATAACK}, f"{what}: on Data nor on DataAck", kinds)
         rates = [int.from_bytes(dict(p.options)[RECEIVE_RATE], "big") for p in reports]
-        tap.ok(not rates[0] and all(rates[1:]), f"{what}: the first Receive Rate is 0, and no other", rates)
+        tap.ok(
+            not rates[0] and all(rates[1:]),
+            f"{what}: the first Receive Rate is 0, and no other",
+            rates,
+        )
         # all intervals together reach from the connection's first packet to the one acknowledged
         begin = set()
         for p in reports:
@@ -496,8 +596,16 @@ def test_counters():
             rate = sum(found) / trips
             # An acknowledgment may have the counter lag by a part of a quarter, if packets are rarer than these.
             share = 0.03 if every < RTT / 4 else 0.15
-            tap.ok(len(sent) > 0.9 * 5 / every and near(rate, 4, share), f"{what}: {rate:.2f} steps in a round trip", len(sent))
-            tap.ok(max(found) <= max(1, round(every / RTT * 4 + 0.5)), f"{what}: none is left out", found)
+            tap.ok(
+                len(sent) > 0.9 * 5 / every and near(rate, 4, share),
+                f"{what}: {rate:.2f} steps in a round trip",
+                len(sent),
+            )
+            tap.ok(
+                max(found) <= max(1, round(every / RTT * 4 + 0.5)),
+                f"{what}: none is left out",
+                found,
+            )
             with Capture() as pause:
                 stream([c], 0.1, others=[s])
                 time.sleep(0.2)
@@ -511,7 +619,14 @@ def main(chosen):
     run("modprobe dccp_tfrc")
     net = Net(delay=DELAY)
     net.fresh("netem limit 10000")
-    for test, arguments in ((test_no_false_loss, ()), (test_ecn, ()), (test_late_losses, (net,)), (test_rare, ()), (test_format, (net,)), (test_counters, ())):
+    for test, arguments in (
+        (test_no_false_loss, ()),
+        (test_ecn, ()),
+        (test_late_losses, (net,)),
+        (test_rare, ()),
+        (test_format, (net,)),
+        (test_counters, ()),
+    ):
         if chosen and test.__name__ not in chosen:
             continue
         begin = time.monotonic()

@@ -50,8 +50,8 @@ from wire import (
 
 FAILSLAB = "/sys/kernel/debug/failslab"
 HANDLE, PARENT = 0x100000, 0x10001
-LIMIT = 2000        # allocations in one operation, that it ends
-CALLS = 150         # while caches fail
+LIMIT = 2000  # allocations in one operation, that it ends
+CALLS = 150  # while caches fail
 
 
 def write(path, value):
@@ -102,14 +102,28 @@ def sweep(t, text, op, state, undo=None):
                 wrong.append(f"allocation {n}: not undone: {before} to {state()}")
         if not nth.hit:
             break
-    t.ok(not wrong and n < LIMIT - 1, f"{text}: all is as before when it fails", "\n".join(wrong[:10]))
+    t.ok(
+        not wrong and n < LIMIT - 1,
+        f"{text}: all is as before when it fails",
+        "\n".join(wrong[:10]),
+    )
     t.ok(n > 1 and failed, f"{text}: {n - 1} allocations, {failed} of them fatal")
 
 
 def every_option():
-    return (u32("unit", 2) + u64("rate", 125000) + u32("limit", 300) + u32("green_limit", 20) + u32("min", 30) +
-            u32("max", 90) + attr(NUMBER["flags"], struct.pack("=II", 8, 8)) + u32("spacing", 4) + u32("loop", 1) + u64("green_dscp", 7) +
-            u64("seed", 9))
+    return (
+        u32("unit", 2)
+        + u64("rate", 125000)
+        + u32("limit", 300)
+        + u32("green_limit", 20)
+        + u32("min", 30)
+        + u32("max", 90)
+        + attr(NUMBER["flags"], struct.pack("=II", 8, 8))
+        + u32("spacing", 4)
+        + u32("loop", 1)
+        + u64("green_dscp", 7)
+        + u64("seed", 9)
+    )
 
 
 def test_netlink(t, port, nl):
@@ -127,42 +141,98 @@ def test_netlink(t, port, nl):
         nl.talk(RTM_DELQDISC, 0, head(handle, parent))
 
     def look():
-        return kinds(), nl.options(port.name, HANDLE), dump(RTM_GETTFILTER, HANDLE), port.stats()["qlen"]
+        return (
+            kinds(),
+            nl.options(port.name, HANDLE),
+            dump(RTM_GETTFILTER, HANDLE),
+            port.stats()["qlen"],
+        )
 
     fresh = NLM_F_CREATE | NLM_F_EXCL
     run(f"tc qdisc del dev {port.name} root", check=False)
     for text, options in (("defaults", None), ("every option", every_option())):
-        sweep(t, f"add, {text}", lambda o=options: nl.qdisc(fresh, port.name, TC_H_ROOT, HANDLE, o), kinds,
-              lambda: delete(TC_H_ROOT, HANDLE))
+        sweep(
+            t,
+            f"add, {text}",
+            lambda o=options: nl.qdisc(fresh, port.name, TC_H_ROOT, HANDLE, o),
+            kinds,
+            lambda: delete(TC_H_ROOT, HANDLE),
+        )
     port.fresh("abe packets limit 50 interval 10s")
     port.blue(20)
     port.green(20)
     time.sleep(0.3)
     # without padding, of which there is some where 64 bits have to be aligned
-    old = b"".join(attr(kind, data) for kind, data in attrs(nl.get(port.name, HANDLE)[0]) if kind > 1)
-    sweep(t, "change", lambda: nl.qdisc(0, port.name, PARENT, HANDLE, every_option()), look,
-          lambda: nl.qdisc(0, port.name, PARENT, HANDLE, old))
-    sweep(t, "a change that throws packets out", lambda: nl.qdisc(0, port.name, PARENT, HANDLE, u32("limit", 20)), look,
-          lambda: (port.fresh("abe packets limit 50 interval 10s"), port.blue(20), port.green(20), time.sleep(0.3)))
+    old = b"".join(
+        attr(kind, data) for kind, data in attrs(nl.get(port.name, HANDLE)[0]) if kind > 1
+    )
+    sweep(
+        t,
+        "change",
+        lambda: nl.qdisc(0, port.name, PARENT, HANDLE, every_option()),
+        look,
+        lambda: nl.qdisc(0, port.name, PARENT, HANDLE, old),
+    )
+    sweep(
+        t,
+        "a change that throws packets out",
+        lambda: nl.qdisc(0, port.name, PARENT, HANDLE, u32("limit", 20)),
+        look,
+        lambda: (
+            port.fresh("abe packets limit 50 interval 10s"),
+            port.blue(20),
+            port.green(20),
+            time.sleep(0.3),
+        ),
+    )
     sweep(t, "get", lambda: nl.get(port.name, HANDLE), look)
     for text, kind, handle in (("qdiscs", RTM_GETQDISC, 0), ("classes", RTM_GETTCLASS, HANDLE)):
         sweep(t, f"dump of {text}", lambda k=kind, h=handle: dump(k, h), look)
     for verdict in ("matchall", "basic"):
-        body = attr(TCA_KIND, verdict.encode() + b"\0") + attr(TCA_OPTIONS | 0x8000, attr(1, struct.pack("=I", HANDLE | 1)))
+        body = attr(TCA_KIND, verdict.encode() + b"\0") + attr(
+            TCA_OPTIONS | 0x8000, attr(1, struct.pack("=I", HANDLE | 1))
+        )
         info = 1 << 16 | socket.htons(3)
-        sweep(t, f"filter, {verdict}", lambda b=body, i=info: nl.talk(RTM_NEWTFILTER, fresh, head(0, HANDLE, i) + b), look,
-              lambda: nl.talk(RTM_DELTFILTER, 0, head(0, HANDLE)))
+        sweep(
+            t,
+            f"filter, {verdict}",
+            lambda b=body, i=info: nl.talk(RTM_NEWTFILTER, fresh, head(0, HANDLE, i) + b),
+            look,
+            lambda: nl.talk(RTM_DELTFILTER, 0, head(0, HANDLE)),
+        )
     run(f"tc filter add dev {port.name} parent 10: matchall classid 10:1")
     for text, kind, handle in (("filters", RTM_GETTFILTER, HANDLE),):
         sweep(t, f"dump of {text}", lambda k=kind, h=handle: dump(k, h), look)
     run(f"tc filter del dev {port.name} parent 10:")
-    sweep(t, "replaced by pfifo", lambda: nl.qdisc(NLM_F_CREATE | NLM_F_REPLACE, port.name, PARENT, 0x200000, None, kind="pfifo"),
-          kinds, lambda: port.fresh("abe packets limit 50 interval 10s"))
-    sweep(t, "replaced by another abe", lambda: nl.qdisc(NLM_F_CREATE | NLM_F_REPLACE, port.name, PARENT, 0x200000, every_option()),
-          kinds, lambda: port.fresh("abe packets limit 50 interval 10s"))
+    sweep(
+        t,
+        "replaced by pfifo",
+        lambda: nl.qdisc(
+            NLM_F_CREATE | NLM_F_REPLACE, port.name, PARENT, 0x200000, None, kind="pfifo"
+        ),
+        kinds,
+        lambda: port.fresh("abe packets limit 50 interval 10s"),
+    )
+    sweep(
+        t,
+        "replaced by another abe",
+        lambda: nl.qdisc(NLM_F_CREATE | NLM_F_REPLACE, port.name, PARENT, 0x200000, every_option()),
+        kinds,
+        lambda: port.fresh("abe packets limit 50 interval 10s"),
+    )
     port.blue(20)
-    t.ok(not check_ranges(nl.options(port.name, HANDLE)) and not unbalanced(port.name), "and the books balance", unbalanced(port.name))
-    sweep(t, "delete", lambda: delete(PARENT, HANDLE), kinds, lambda: port.fresh("abe packets limit 50 interval 10s"))
+    t.ok(
+        not check_ranges(nl.options(port.name, HANDLE)) and not unbalanced(port.name),
+        "and the books balance",
+        unbalanced(port.name),
+    )
+    sweep(
+        t,
+        "delete",
+        lambda: delete(PARENT, HANDLE),
+        kinds,
+        lambda: port.fresh("abe packets limit 50 interval 10s"),
+    )
 
 
 def test_dccp(t, net):
@@ -243,7 +313,10 @@ def test_softirqs(t, net):
             listener.accept()[0].close()
         client, server = dccp.connect(listener, ccid=[ccid])
         with client, server:
-            t.ok(dccp.exchange(client, server) == 10, f"CCID {ccid}: a call works after {CALLS} of which {whole} had failures and went on")
+            t.ok(
+                dccp.exchange(client, server) == 10,
+                f"CCID {ccid}: a call works after {CALLS} of which {whole} had failures and went on",
+            )
         t.ok(CALLS / 20 < whole < CALLS, f"CCID {ccid}: some calls failed, some did not", whole)
         listener.close()
 
@@ -264,7 +337,7 @@ def main():
     test_dccp(t, net)
     test_close(t, net)
     test_softirqs(t, net)
-    dccp.settle(1500)     # retransmitting a Close takes up to a quarter of an hour
+    dccp.settle(1500)  # retransmitting a Close takes up to a quarter of an hour
     net.close()
     # in use as long as there is a half-connection
     res = run("rmmod dccp_tfrc", check=False)

@@ -23,7 +23,6 @@ WIRE = SIZE + 42
 CAPACITY = RATE / 8 / WIRE  # packets a second
 
 
-
 def specs(low, high, burst):
     """Three qdiscs with the same numbers. avpkt is the packets' size, so that all forget alike when idle. red's
     weight is a power of two, which tc finds by burst and min: 2^-9."""
@@ -47,7 +46,11 @@ def counts(q):
         return {"lost": q["drops"], "limit": q["pdrop"], "marks": q["marked"]}
     (blue, green) = (q["blue"], q["green"])
     assert not green["arrived"]
-    return {"lost": blue["early_drops"] + blue["limit_drops"], "limit": blue["limit_drops"], "marks": blue["marks"]}
+    return {
+        "lost": blue["early_drops"] + blue["limit_drops"],
+        "limit": blue["limit_drops"],
+        "marks": blue["marks"],
+    }
 
 
 def one(net, spec, seconds, start, settle):
@@ -76,16 +79,30 @@ def compare(tap, net, name, qdiscs, options, seconds, start, tcp=False):
     base = None
     for kind, spec in qdiscs.items():
         got = one(net, f"{spec} {options}", seconds, start, 6 if tcp else 0)
-        text = ", ".join(f"{k} {v:.2f}" if isinstance(v, float) else f"{k} {v}" for k, v in got.items())
+        text = ", ".join(
+            f"{k} {v:.2f}" if isinstance(v, float) else f"{k} {v}" for k, v in got.items()
+        )
         tap.note(f"{name}, {kind}: {text}")
         if base is None:
             base = got
             tap.ok(base["lost"] + base["marks"] > 100, f"{name}: red is at work", base)
             continue
         for key in ("lost", "marks"):
-            tap.ok(close(got[key], base[key], 0.1 * loose), f"{name}, {kind}: {key} as red", (got, base))
-        tap.ok(abs(got["delay"] / base["delay"] - 1) < 0.05 * loose, f"{name}, {kind}: delay as red", (got, base))
-        tap.ok(abs(got["goodput"] / base["goodput"] - 1) < 0.03, f"{name}, {kind}: goodput as red", (got, base))
+            tap.ok(
+                close(got[key], base[key], 0.1 * loose),
+                f"{name}, {kind}: {key} as red",
+                (got, base),
+            )
+        tap.ok(
+            abs(got["delay"] / base["delay"] - 1) < 0.05 * loose,
+            f"{name}, {kind}: delay as red",
+            (got, base),
+        )
+        tap.ok(
+            abs(got["goodput"] / base["goodput"] - 1) < 0.03,
+            f"{name}, {kind}: goodput as red",
+            (got, base),
+        )
 
 
 def udp(load_factor, poisson, ecn=0):
@@ -107,17 +124,36 @@ def main():
         net.fresh(qdiscs["red"])
         shown = json.loads(tc("-d -j qdisc show dev out", "r").stdout)
         (options,) = [q["options"] for q in shown if q["kind"] == "red"]
-        tap.ok(options["ewma"] == 9 and options["min"] == low * WIRE, f"red with min {low}: its weight is 2^-9", options)
+        tap.ok(
+            options["ewma"] == 9 and options["min"] == low * WIRE,
+            f"red with min {low}: its weight is 2^-9",
+            options,
+        )
 
     if LONG:
         compare(tap, net, "10 % overload, constant rate", USUAL, "", 30, udp(1.1, False))
     compare(tap, net, "10 % overload, Poisson", USUAL, "", 30, udp(1.1, True))
     compare(tap, net, "2 % below capacity, Poisson, ecn", LOW, "ecn", 50, udp(0.98, True, 2))
     if LONG:
-        compare(tap, net, "30 % overload, Poisson, ecn harddrop", USUAL, "ecn harddrop", 25, udp(1.3, True, 2))
-        compare(tap, net, "30 % overload, Poisson, not ECN capable", USUAL, "ecn", 15, udp(1.3, True))
+        compare(
+            tap,
+            net,
+            "30 % overload, Poisson, ecn harddrop",
+            USUAL,
+            "ecn harddrop",
+            25,
+            udp(1.3, True, 2),
+        )
+        compare(
+            tap, net, "30 % overload, Poisson, not ECN capable", USUAL, "ecn", 15, udp(1.3, True)
+        )
     for ns in "ab":
-        run("ip route replace default via 10.0.{}.2 advmss {}".format("ab".index(ns) + 1, WIRE - 14 - 40), ns=ns)
+        run(
+            "ip route replace default via 10.0.{}.2 advmss {}".format(
+                "ab".index(ns) + 1, WIRE - 14 - 40
+            ),
+            ns=ns,
+        )
     if LONG:
         compare(tap, net, "TCP", USUAL, "", 60, tcp_flows, tcp=True)
     for ns in "ab":

@@ -56,7 +56,9 @@ class Sender:
 
     def __init__(self):
         with netns("a"):
-            self.sockets = [(self._socket(family, tos), (host, 9)) for family, host, tos in self._kinds()]
+            self.sockets = [
+                (self._socket(family, tos), (host, 9)) for family, host, tos in self._kinds()
+            ]
 
     @staticmethod
     def _kinds():
@@ -67,7 +69,11 @@ class Sender:
     @staticmethod
     def _socket(family, tos):
         sock = socket.socket(family, socket.SOCK_DGRAM)
-        level, name = (socket.IPPROTO_IP, socket.IP_TOS) if family == socket.AF_INET else (socket.IPPROTO_IPV6, 67)
+        level, name = (
+            (socket.IPPROTO_IP, socket.IP_TOS)
+            if family == socket.AF_INET
+            else (socket.IPPROTO_IPV6, 67)
+        )
         sock.setsockopt(level, name, tos)
         sock.setsockopt(socket.IPPROTO_UDP, 103, SIZE)  # UDP_SEGMENT
         return sock
@@ -84,7 +90,10 @@ def plant(lines, place, spec):
     run("tc qdisc del dev out root", ns="r", check=False)
     for text in lines:
         run("tc " + line("out", text), ns="r")
-    run(f"tc qdisc add dev out {f'parent {place}' if place else 'root'} handle 10: abe {spec}", ns="r")
+    run(
+        f"tc qdisc add dev out {f'parent {place}' if place else 'root'} handle 10: abe {spec}",
+        ns="r",
+    )
 
 
 def send(kind, sender):
@@ -115,7 +124,11 @@ def test_kinds(t, net, sender):
         st = net.stats()
         whole = st["green"]["sent"] + st["blue"]["sent"]
         t.ok(st["packets"] > 1.5 * whole > 0, f"{kind}: GSO packets reach the queue", st)
-        t.ok(not left("out", "r") and not unbalanced("out", "r"), f"{kind}: they pass as they are", left("out", "r"))
+        t.ok(
+            not left("out", "r") and not unbalanced("out", "r"),
+            f"{kind}: they pass as they are",
+            left("out", "r"),
+        )
 
 
 def test_split(t, net, sender, kind):
@@ -136,17 +149,29 @@ def test_split(t, net, sender, kind):
             arrived = st["green"]["arrived"] + st["blue"]["arrived"]
             if arrived < least:
                 wrong.append(f"{name}: {arrived} of {least} packets arrived")
-            drops[name] = sum(st[c][key] for c in ("green", "blue") for key in ("early_drops", "late_drops", "limit_drops"))
+            drops[name] = sum(
+                st[c][key]
+                for c in ("green", "blue")
+                for key in ("early_drops", "late_drops", "limit_drops")
+            )
             if name == "all dropped" and drops[name] != arrived:
                 wrong.append(f"{name}: {drops[name]} of {arrived}")
         t.ok(not wrong, f"{kind}, {parent}: balance, then 0b 0p", "\n".join(wrong[:20]))
         if parent != "root":
-            t.ok(drops["some dropped"] and drops["early drops"], f"{kind}, {parent}: there were drops", drops)
+            t.ok(
+                drops["some dropped"] and drops["early drops"],
+                f"{kind}, {parent}: there were drops",
+                drops,
+            )
 
 
 def parameter(name, value=None):
     """A parameter of tests/fail_split."""
-    with open(f"/sys/module/fail_split/parameters/{name}", "r+" if value is not None else "r", encoding="ascii") as f:
+    with open(
+        f"/sys/module/fail_split/parameters/{name}",
+        "r+" if value is not None else "r",
+        encoding="ascii",
+    ) as f:
         return int(f.read()) if value is None else f.write(str(value))
 
 
@@ -174,7 +199,9 @@ def test_memory(t, net, sender):
             drops = sum(st[c]["limit_drops"] - before[c]["limit_drops"] for c in ("green", "blue"))
             wrong += [f"allocation {n}: {text}" for text in unbalanced("out", "r")]
             if drops != failed:
-                wrong.append(f"allocation {n}: {failed} packets could not be split, {drops} were dropped")
+                wrong.append(
+                    f"allocation {n}: {failed} packets could not be split, {drops} were dropped"
+                )
             time.sleep(0.5)
             if not failed:
                 break
@@ -193,7 +220,9 @@ def broken_gso(port):
     payload = bytes(3000)
     tcp = struct.pack("!HHIIBBHHH", 1, 2, 3, 4, 5 << 4, 0x10, 1000, 0, 0)
     # with twelve bytes of options, for the headers have to be as long as IPv6's
-    ip = struct.pack("!BBHHHBBH4s4s12x", 0x48, 0, 52 + len(payload), 0, 0, 64, 6, 0, bytes(4), bytes(4))
+    ip = struct.pack(
+        "!BBHHHBBH4s4s12x", 0x48, 0, 52 + len(payload), 0, 0, 64, 6, 0, bytes(4), bytes(4)
+    )
     vnet = struct.pack("=BBHHHH", 1, 4, 66, 1000, 46, 16)  # NEEDS_CSUM, TCPV6
     sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
     sock.bind((port.name, 0))
@@ -208,7 +237,11 @@ def test_broken(t, port):
     for _ in range(5):
         broken_gso(port)
     st = port.stats()
-    good = st["blue"]["limit_drops"] == 5 == st["drops"] and st["blue"]["sent"] == 3 and not lib.balance(st)
+    good = (
+        st["blue"]["limit_drops"] == 5 == st["drops"]
+        and st["blue"]["sent"] == 3
+        and not lib.balance(st)
+    )
     t.ok(good, "what cannot be split is dropped", st)
 
 
@@ -216,7 +249,9 @@ def charged(port, stab, place, **kwargs):
     """Mean charge of a packet, in abe and in the core."""
     run(f"tc qdisc del dev {port.name} root", check=False)
     if place == "root":
-        run(f"tc qdisc add dev {port.name} root handle 10: stab {stab} abe packets limit 1000 min 900 max 1000")
+        run(
+            f"tc qdisc add dev {port.name} root handle 10: stab {stab} abe packets limit 1000 min 900 max 1000"
+        )
     else:
         port.batch(
             f"qdisc add dev {port.name} root handle 1: stab {stab} htb default 1",
@@ -226,7 +261,11 @@ def charged(port, stab, place, **kwargs):
     port.send(10, **kwargs)
     time.sleep(0.1)
     st = port.stats()
-    return st["blue"]["bytes"] / st["blue"]["sent"], st["bytes"] / st["packets"], unbalanced(port.name)
+    return (
+        st["blue"]["bytes"] / st["blue"]["sent"],
+        st["bytes"] / st["packets"],
+        unbalanced(port.name),
+    )
 
 
 def test_stab(t, port):
@@ -242,7 +281,11 @@ def test_stab(t, port):
                 alone = charged(port, stab, place, size=size)
                 split = charged(port, stab, place, size=size, segments=8)
                 good = alone == split and alone[0] == alone[1] != size and not alone[2]
-                t.ok(good, f"stab {stab}, {place}: {size} bytes are {alone[0]:g}, also as segments", (alone, split))
+                t.ok(
+                    good,
+                    f"stab {stab}, {place}: {size} bytes are {alone[0]:g}, also as segments",
+                    (alone, split),
+                )
 
 
 def main():

@@ -86,17 +86,50 @@ class Flow:
 
 def traffic(seconds, *senders, host="10.0.0.2"):
     """Each sender is the options of an `abeload send udp`; their flows by id."""
-    cmd = ["ip", "netns", "exec", "b", "abeload", "recv", "--port", "5000", "--raw", "--duration",
-           str(seconds + 0.5), "--json", "/tmp/recv"]
+    cmd = [
+        "ip",
+        "netns",
+        "exec",
+        "b",
+        "abeload",
+        "recv",
+        "--port",
+        "5000",
+        "--raw",
+        "--duration",
+        str(seconds + 0.5),
+        "--json",
+        "/tmp/recv",
+    ]
     sink = subprocess.Popen(cmd, stdout=subprocess.PIPE, text=True)
     sink.stdout.readline()
     # recv's times count from its start, on the sources' clock
     start = time.clock_gettime(time.CLOCK_MONOTONIC)
     sources = []
     for i, options in enumerate(senders):
-        words = [w for key, value in {"seed": 1, **options}.items() for w in (f"--{key}", str(value))]
-        sources.append(subprocess.Popen(["ip", "netns", "exec", "a", "abeload", "send", "udp", "--to", f"{host}:5000",
-                                         "--duration", str(seconds), "--json", f"/tmp/sent{i}", *words]))
+        words = [
+            w for key, value in {"seed": 1, **options}.items() for w in (f"--{key}", str(value))
+        ]
+        sources.append(
+            subprocess.Popen(
+                [
+                    "ip",
+                    "netns",
+                    "exec",
+                    "a",
+                    "abeload",
+                    "send",
+                    "udp",
+                    "--to",
+                    f"{host}:5000",
+                    "--duration",
+                    str(seconds),
+                    "--json",
+                    f"/tmp/sent{i}",
+                    *words,
+                ]
+            )
+        )
     for p in (*sources, sink):
         if p.wait():
             raise RuntimeError(p.args)
@@ -118,8 +151,11 @@ def one(seconds, pps, size=100, **options):
 
 def near(t, value, want, deviation, text):
     """Within SIGMAS standard deviations of theory."""
-    t.ok(abs(value - want) <= SIGMAS * deviation,
-         f"{text}: {value:.5g}, in theory {want:.5g} +- {deviation:.2g}", f"{(value - want) / deviation:.1f} sigma")
+    t.ok(
+        abs(value - want) <= SIGMAS * deviation,
+        f"{text}: {value:.5g}, in theory {want:.5g} +- {deviation:.2g}",
+        f"{(value - want) / deviation:.1f} sigma",
+    )
 
 
 def runs_of(bits):
@@ -139,16 +175,35 @@ def independent(t, lost, p, text):
     n = len(lost)
     near(t, sum(lost) / n, p, math.sqrt(p * (1 - p) / n), f"{text}: rate")
     runs = runs_of(lost)
-    near(t, sum(runs) / len(runs), 1 / (1 - p), math.sqrt(p) / (1 - p) / math.sqrt(len(runs)), f"{text}: mean run of losses")
+    near(
+        t,
+        sum(runs) / len(runs),
+        1 / (1 - p),
+        math.sqrt(p) / (1 - p) / math.sqrt(len(runs)),
+        f"{text}: mean run of losses",
+    )
     gaps = runs_of([not x for x in lost])
-    near(t, sum(gaps) / len(gaps), 1 / p, math.sqrt(1 - p) / p / math.sqrt(len(gaps)), f"{text}: mean run without")
+    near(
+        t,
+        sum(gaps) / len(gaps),
+        1 / p,
+        math.sqrt(1 - p) / p / math.sqrt(len(gaps)),
+        f"{text}: mean run without",
+    )
     # geometric: the share of gaps that are longer than the median of theory
     median = math.ceil(math.log(0.5) / math.log(1 - p))
     over = (1 - p) ** median
-    near(t, sum(g > median for g in gaps) / len(gaps), over, math.sqrt(over * (1 - over) / len(gaps)),
-         f"{text}: runs longer than {median}")
+    near(
+        t,
+        sum(g > median for g in gaps) / len(gaps),
+        over,
+        math.sqrt(over * (1 - over) / len(gaps)),
+        f"{text}: runs longer than {median}",
+    )
     both = sum(a and b for a, b in itertools.pairwise(lost)) / (n - 1)
-    near(t, (both - p * p) / (p * (1 - p)), 0, 1 / math.sqrt(n), f"{text}: correlation of neighbours")
+    near(
+        t, (both - p * p) / (p * (1 - p)), 0, 1 / math.sqrt(n), f"{text}: correlation of neighbours"
+    )
 
 
 def test_none(t):
@@ -166,7 +221,11 @@ def test_periodic(t):
         flow = one(1, 2000)
         where = [n for n, lost in enumerate(flow.lost) if lost]
         phases.add(where[0])
-        t.ok(where == list(range(where[0], 2000, 50)) and where[0] < 50, f"periodic: each 50th packet, seed {seed}", where)
+        t.ok(
+            where == list(range(where[0], 2000, 50)) and where[0] < 50,
+            f"periodic: each 50th packet, seed {seed}",
+            where,
+        )
         t.ok(show()["lost"] == 40, "periodic: counted", show())
     t.ok(len(phases) > 1, "periodic: the seed sets the first one", phases)
 
@@ -179,7 +238,10 @@ def test_bernoulli(t):
     t.ok((st["packets"], st["lost"]) == (len(flow.lost), flow.count), "bernoulli: counted", st)
     add("bernoulli --p 0.05 --seed 3")
     again = one(1, 1500, size=700)
-    t.ok(again.lost == flow.lost[:1500], "bernoulli: the same seed loses the same packets, whatever their time and size")
+    t.ok(
+        again.lost == flow.lost[:1500],
+        "bernoulli: the same seed loses the same packets, whatever their time and size",
+    )
     wanted = [splitmix(3, 0, n) < round(0.05 * 2**32) for n in range(1500)]
     t.ok(again.lost == wanted, "bernoulli: as a second implementation has it")
     add("bernoulli --p 0.05 --seed 4")
@@ -228,12 +290,26 @@ def test_alternating(t):
         near(t, k / n, p, math.sqrt(p * (1 - p) / n), f"alternating: {text} halves")
         # each half for itself: no drift, no half of the other kind
         chi = sum((k - n * p) ** 2 / (n * p * (1 - p)) for n, k in cells)
-        near(t, chi, len(cells), math.sqrt(2 * len(cells)), f"alternating: chi-square of the {text} halves")
+        near(
+            t,
+            chi,
+            len(cells),
+            math.sqrt(2 * len(cells)),
+            f"alternating: chi-square of the {text} halves",
+        )
     add("alternating --p 0.2 --swing 1 --half 0.1")
     flow = one(1, 2000)
     origin = show()["origin"]
-    wrong = [at for at, lost in at_arrival(flow, origin) if lost and int(at / 1e8) % 2 == 0 and at % 1e8 < 0.99e8]
-    t.ok(not wrong and flow.count, "alternating: --swing 1 loses nothing in the lower halves", wrong[:5])
+    wrong = [
+        at
+        for at, lost in at_arrival(flow, origin)
+        if lost and int(at / 1e8) % 2 == 0 and at % 1e8 < 0.99e8
+    ]
+    t.ok(
+        not wrong and flow.count,
+        "alternating: --swing 1 loses nothing in the lower halves",
+        wrong[:5],
+    )
 
 
 def states(flow, tau, origin):
@@ -263,21 +339,44 @@ def gilbert(t, text, p, q, seed, options):
     add(f"gilbert {options} --tau 0.002 --seed {seed}")
     flow = one(4, 1500)
     seen = states(flow, tau, show()["origin"])
-    t.ok(None not in seen.values(), f"{text}: a slot has one state",
-         [s for s in seen if seen[s] is None][:5])
+    t.ok(
+        None not in seen.values(),
+        f"{text}: a slot has one state",
+        [s for s in seen if seen[s] is None][:5],
+    )
     slots = range(min(seen), max(seen) + 1)
     state = [bool(seen.get(s)) for s in slots]
     n, r, pi = len(state), 1 - p - q, p / (p + q)
-    near(t, sum(state) / n, pi, math.sqrt(pi * (1 - pi) / n * (1 + r) / (1 - r)), f"{text}: share of loss")
+    near(
+        t,
+        sum(state) / n,
+        pi,
+        math.sqrt(pi * (1 - pi) / n * (1 + r) / (1 - r)),
+        f"{text}: share of loss",
+    )
     pairs = list(itertools.pairwise(state))
     for text2, first, want in (("enters loss", False, p), ("leaves loss", True, q)):
         after = [b for a, b in pairs if a == first]
-        near(t, sum(b != first for b in after) / len(after), want, math.sqrt(want * (1 - want) / len(after)), f"{text}: {text2}")
+        near(
+            t,
+            sum(b != first for b in after) / len(after),
+            want,
+            math.sqrt(want * (1 - want) / len(after)),
+            f"{text}: {text2}",
+        )
     bursts = runs_of(state)
-    near(t, sum(bursts) / len(bursts), 1 / q, math.sqrt(1 - q) / q / math.sqrt(len(bursts)), f"{text}: mean burst, slots")
+    near(
+        t,
+        sum(bursts) / len(bursts),
+        1 / q,
+        math.sqrt(1 - q) / q / math.sqrt(len(bursts)),
+        f"{text}: mean burst, slots",
+    )
     forward = chain(seed, p, q, max(seen) + 1)
     wrong = [s for s in seen if forward[s] is not None and forward[s] != seen[s]]
-    t.ok(not wrong, f"{text}: as the chain run forwards", f"{len(wrong)} of {len(seen)}: {wrong[:8]}")
+    t.ok(
+        not wrong, f"{text}: as the chain run forwards", f"{len(wrong)} of {len(seen)}: {wrong[:8]}"
+    )
     return seen
 
 
@@ -288,21 +387,40 @@ def test_gilbert(t):
     add("gilbert --loss 0.1 --a 0.8 --tau 0.002 --seed 7")
     rare = states(one(4, 200), 2e6, show()["origin"])
     common = [s for s in rare if s in seen]
-    t.ok(len(common) > 300 and all(rare[s] == seen[s] for s in common),
-         "gilbert: a function of time and seed, whatever the traffic", len(common))
+    t.ok(
+        len(common) > 300 and all(rare[s] == seen[s] for s in common),
+        "gilbert: a function of time and seed, whatever the traffic",
+        len(common),
+    )
 
 
 def test_per_flow(t):
     add("bernoulli --p 0.1 --per-flow --seed 2")
     flows = traffic(2, {"pps": 1500, "size": 100, "flows": 2})
     st = show()
-    t.ok(len(st["flows"]) == 2 and [f["stream"] for f in st["flows"]] == [0, 1], "per flow: books of each", st)
-    t.ok(all(f["packets"] == 3000 and f["to"] == "10.0.0.2:5000" and f["proto"] == "udp" for f in st["flows"]),
-         "per flow: they name the flow", st)
-    t.ok(sorted(f["lost"] for f in st["flows"]) == sorted(f.count for f in flows.values()), "per flow: counted", st)
+    t.ok(
+        len(st["flows"]) == 2 and [f["stream"] for f in st["flows"]] == [0, 1],
+        "per flow: books of each",
+        st,
+    )
+    t.ok(
+        all(
+            f["packets"] == 3000 and f["to"] == "10.0.0.2:5000" and f["proto"] == "udp"
+            for f in st["flows"]
+        ),
+        "per flow: they name the flow",
+        st,
+    )
+    t.ok(
+        sorted(f["lost"] for f in st["flows"]) == sorted(f.count for f in flows.values()),
+        "per flow: counted",
+        st,
+    )
     both = sum(a and b for a, b in zip(flows[0].lost, flows[1].lost, strict=True)) / 3000
     near(t, both, 0.01, math.sqrt(0.01 * 0.99 / 3000), "per flow: lost in both")
-    wanted = [[splitmix(2, stream, n) < round(0.1 * 2**32) for n in range(3000)] for stream in (0, 1)]
+    wanted = [
+        [splitmix(2, stream, n) < round(0.1 * 2**32) for n in range(3000)] for stream in (0, 1)
+    ]
     got = [flows[0].lost, flows[1].lost]
     t.ok(got in (wanted, wanted[::-1]), "per flow: each as a second implementation has it")
     add("gilbert --loss 0.2 --a 0.5 --per-flow")
@@ -328,25 +446,57 @@ def test_filters(t):
     t.ok(flow.share == 1, "filter: IPv6", flow.share)
     add("bernoulli --p 1 --per-flow")
     # a DCCP request, as far as the program looks
-    script = ("import socket; s = socket.socket(socket.AF_INET, socket.SOCK_RAW, 33); "
-              "s.sendto(bytes([0x13, 0x88, 0x13, 0x89]) + bytes(12), ('10.0.0.2', 0))")
+    script = (
+        "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_RAW, 33); "
+        "s.sendto(bytes([0x13, 0x88, 0x13, 0x89]) + bytes(12), ('10.0.0.2', 0))"
+    )
     run(["python3", "-c", script], ns="a")
     (dccp,) = show()["flows"]
-    t.ok((dccp["proto"], dccp["from"], dccp["to"], dccp["lost"]) == ("dccp", "10.0.0.1:5000", "10.0.0.2:5001", 1), "filter: DCCP", dccp)
+    t.ok(
+        (dccp["proto"], dccp["from"], dccp["to"], dccp["lost"])
+        == ("dccp", "10.0.0.1:5000", "10.0.0.2:5001", 1),
+        "filter: DCCP",
+        dccp,
+    )
 
 
 def test_mark(t):
     add("bernoulli --p 0.2 --mark")
     flows = traffic(1, {"pps": 1000, "size": 100, "ecn": 2}, {"pps": 1000, "size": 100, "id": 1})
     st = show()
-    t.ok(flows[0].count == 0 and flows[0].report["ce"] == st["marked"] > 0, "mark: ECT packets get CE", st)
-    t.ok(flows[1].report["ce"] == 0 and flows[1].count == st["lost"] > 0, "mark: others are dropped", st)
+    t.ok(
+        flows[0].count == 0 and flows[0].report["ce"] == st["marked"] > 0,
+        "mark: ECT packets get CE",
+        st,
+    )
+    t.ok(
+        flows[1].report["ce"] == 0 and flows[1].count == st["lost"] > 0,
+        "mark: others are dropped",
+        st,
+    )
 
 
 def test_tcp(t):
     """A loss on the way in is one for TCP: it sends again, all bytes come."""
     add("periodic --every 40 --min-len 200")
-    sink = subprocess.Popen(["ip", "netns", "exec", "b", "abeload", "recv", "--tcp-port", "5001", "--duration", "2", "--json", "/tmp/recv"], stdout=subprocess.PIPE, text=True)
+    sink = subprocess.Popen(
+        [
+            "ip",
+            "netns",
+            "exec",
+            "b",
+            "abeload",
+            "recv",
+            "--tcp-port",
+            "5001",
+            "--duration",
+            "2",
+            "--json",
+            "/tmp/recv",
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     sink.stdout.readline()
     tc = "qdisc add dev eth0 root netem delay 5ms rate 8mbit"
     lib.tc(tc, "a")
@@ -358,7 +508,11 @@ def test_tcp(t):
     st = show()
     t.ok(abs(st["lost"] * 40 - st["packets"]) < 40 and st["lost"] > 5, "tcp: one packet in 40", st)
     # the last ones may not have been sent again yet; a probe of the tail may be in vain
-    t.ok(abs(sent["retransmitted"] - st["lost"]) <= 3, "tcp: retransmissions are the losses", (sent, st))
+    t.ok(
+        abs(sent["retransmitted"] - st["lost"]) <= 3,
+        "tcp: retransmissions are the losses",
+        (sent, st),
+    )
 
 
 def test_holes(t):
@@ -380,7 +534,11 @@ def test_holes(t):
             skip = runs[0][1] if runs[0][0] == 0 else 0
             runs = [[first - skip, size] for first, size in runs if first > 0 and first + size < n]
             wanted.append(runs)
-        t.ok(f["holes"] in wanted and len(f["holes"]) > 150, "holes: the runs that were lost", (f["holes"][:9], [w[:9] for w in wanted]))
+        t.ok(
+            f["holes"] in wanted and len(f["holes"]) > 150,
+            "holes: the runs that were lost",
+            (f["holes"][:9], [w[:9] for w in wanted]),
+        )
         t.ok(f["missing"] == sum(n for _, n in f["holes"]), "holes: counted", f["missing"])
     run("ablossy del eth0 --egress", ns="a")
 
@@ -390,10 +548,29 @@ def test_holes_ids(t):
     add("none --holes")
     with dccp.netns("a"), socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as raw:
         raw.bind(("eth0", 0))
-        to = bytes.fromhex(json.loads(run("ip -j link show eth0", ns="b").stdout)[0]["address"].replace(":", ""))
+        to = bytes.fromhex(
+            json.loads(run("ip -j link show eth0", ns="b").stdout)[0]["address"].replace(":", "")
+        )
         for number in (0xFFFD, 0xFFFE, 0, 0xFFFF, 0, 1, 3):
-            ip = struct.pack("!BBHHHBBH8s", 0x45, 0, 28, number, 0x4000, 64, 17, 0, bytes((10, 0, 0, 1, 10, 0, 0, 2)))
-            raw.send(to + raw.getsockname()[4] + b"\x08\x00" + ip + struct.pack("!HHHH", 6001, 6002, 8, 0))
+            ip = struct.pack(
+                "!BBHHHBBH8s",
+                0x45,
+                0,
+                28,
+                number,
+                0x4000,
+                64,
+                17,
+                0,
+                bytes((10, 0, 0, 1, 10, 0, 0, 2)),
+            )
+            raw.send(
+                to
+                + raw.getsockname()[4]
+                + b"\x08\x00"
+                + ip
+                + struct.pack("!HHHH", 6001, 6002, 8, 0)
+            )
     (flow,) = show()["flows"]
     t.ok(flow["holes"] == [[6, 1]], "holes: IDs that wrap, and those without", flow)
     run("ablossy del eth0", ns="b")
@@ -402,12 +579,35 @@ def test_holes_ids(t):
 def test_holes_tcp(t):
     """TCP through a queue that overflows: as many holes as the queue dropped."""
     add("none --holes")
-    sink = subprocess.Popen(["ip", "netns", "exec", "b", "abeload", "recv", "--tcp-port", "5001", "--duration", "4", "--json", "/tmp/recv"], stdout=subprocess.PIPE, text=True)
+    sink = subprocess.Popen(
+        [
+            "ip",
+            "netns",
+            "exec",
+            "b",
+            "abeload",
+            "recv",
+            "--tcp-port",
+            "5001",
+            "--duration",
+            "4",
+            "--json",
+            "/tmp/recv",
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     sink.stdout.readline()
     lib.tc("qdisc add dev eth0 root handle 1: netem delay 10ms limit 1000", "a")
     lib.tc("qdisc add dev eth0 parent 1:1 handle 2: tbf rate 8mbit burst 1600 limit 100000000", "a")
-    lib.tc("qdisc add dev eth0 parent 2:1 handle 3: red limit 60000 min 10000 max 40000 avpkt 1000 burst 20 probability 0.05 bandwidth 8mbit", "a")
-    run("abeload send tcp --to 10.0.0.2:5001 --flows 4 --duration 3 --cc reno --json /tmp/sent", ns="a")
+    lib.tc(
+        "qdisc add dev eth0 parent 2:1 handle 3: red limit 60000 min 10000 max 40000 avpkt 1000 burst 20 probability 0.05 bandwidth 8mbit",
+        "a",
+    )
+    run(
+        "abeload send tcp --to 10.0.0.2:5001 --flows 4 --duration 3 --cc reno --json /tmp/sent",
+        ns="a",
+    )
     time.sleep(0.5)
     drops = lib.qdisc("eth0", "a", "red")["drops"]
     sink.wait()
@@ -415,7 +615,11 @@ def test_holes_tcp(t):
     st = show()
     missing = sum(f["missing"] for f in st["flows"])
     # the last ones of a flow have nothing after them
-    t.ok(drops > 10 and drops - 8 <= missing <= drops, "holes: TCP's are the queue's drops", (missing, drops))
+    t.ok(
+        drops > 10 and drops - 8 <= missing <= drops,
+        "holes: TCP's are the queue's drops",
+        (missing, drops),
+    )
     run("ablossy del eth0", ns="b")
 
 
@@ -423,7 +627,11 @@ def test_both_ways(t):
     add("bernoulli --p 1 --egress", ns="a")
     add("none", ns="a")
     flow = one(0.1, 500)
-    t.ok(flow.share == 1 and show("--egress", "a")["lost"] == 50, "egress: loses what goes out", show("--egress", "a"))
+    t.ok(
+        flow.share == 1 and show("--egress", "a")["lost"] == 50,
+        "egress: loses what goes out",
+        show("--egress", "a"),
+    )
     run("ablossy del eth0 --egress", ns="a")
     t.ok(show(ns="a")["model"] == "none", "del: leaves the other side")
     t.ok(one(0.1, 500).count == 0, "del: losses end")
@@ -437,19 +645,34 @@ def test_both_ways(t):
 
 def test_usage(t):
     cases = [
-        ("", "add, show or del"), ("begin eth0", "add, show or del"), ("add", "interface"),
-        ("add eth0", "want a model"), ("add eth0 pareto", "want a model"),
-        ("add a_name_of_sixteen none", "too long"), ("add eth0 none --p 1", "--p is not for it"),
-        ("add eth0 periodic", "--every is missing"), ("add eth0 periodic --every 0", "--every 0"),
-        ("add eth0 bernoulli", "--p is missing"), ("add eth0 bernoulli --p 1.1", "--p 1.1"),
-        ("add eth0 bernoulli --p nan", "--p nan"), ("add eth0 bernoulli --p", "value is missing"),
-        ("add eth0 bernoulli --q 1", "--q is not for it"), ("add eth0 bytes --p 0.1 --of 0", "--of 0"),
-        ("add eth0 alternating --p 0.8", "more than 1"), ("add eth0 gilbert --p 0.1", "--q is missing"),
-        ("add eth0 gilbert --loss 0.1", "--loss and --a"), ("add eth0 gilbert --loss 0.1 --a 0.8 --p 1", "--loss and --a"),
-        ("add eth0 gilbert --loss 0.1 --a 1.2", "too much"), ("add eth0 gilbert --p 0.01 --q 0.005", "less than 0.02"),
-        ("add eth0 none --proto sctp", "--proto sctp"), ("add eth0 none --dport 0", "--dport 0"),
-        ("add eth0 none --seed -1", "--seed -1"), ("add eth0 none more", "more: not expected"),
-        ("add eth0 none --holes --min-len 5", "exclude each other"), ("show eth0 --p 1", "--p is not for it"), ("del eth0 --bogus", "--bogus"),
+        ("", "add, show or del"),
+        ("begin eth0", "add, show or del"),
+        ("add", "interface"),
+        ("add eth0", "want a model"),
+        ("add eth0 pareto", "want a model"),
+        ("add a_name_of_sixteen none", "too long"),
+        ("add eth0 none --p 1", "--p is not for it"),
+        ("add eth0 periodic", "--every is missing"),
+        ("add eth0 periodic --every 0", "--every 0"),
+        ("add eth0 bernoulli", "--p is missing"),
+        ("add eth0 bernoulli --p 1.1", "--p 1.1"),
+        ("add eth0 bernoulli --p nan", "--p nan"),
+        ("add eth0 bernoulli --p", "value is missing"),
+        ("add eth0 bernoulli --q 1", "--q is not for it"),
+        ("add eth0 bytes --p 0.1 --of 0", "--of 0"),
+        ("add eth0 alternating --p 0.8", "more than 1"),
+        ("add eth0 gilbert --p 0.1", "--q is missing"),
+        ("add eth0 gilbert --loss 0.1", "--loss and --a"),
+        ("add eth0 gilbert --loss 0.1 --a 0.8 --p 1", "--loss and --a"),
+        ("add eth0 gilbert --loss 0.1 --a 1.2", "too much"),
+        ("add eth0 gilbert --p 0.01 --q 0.005", "less than 0.02"),
+        ("add eth0 none --proto sctp", "--proto sctp"),
+        ("add eth0 none --dport 0", "--dport 0"),
+        ("add eth0 none --seed -1", "--seed -1"),
+        ("add eth0 none more", "more: not expected"),
+        ("add eth0 none --holes --min-len 5", "exclude each other"),
+        ("show eth0 --p 1", "--p is not for it"),
+        ("del eth0 --bogus", "--bogus"),
     ]
     wrong = []
     for args, message in cases:
@@ -466,11 +689,28 @@ def test_usage(t):
 def main():
     t = lib.Tap()
     make_net()
-    for test in (test_none, test_periodic, test_bernoulli, test_bytes, test_alternating, test_gilbert, test_per_flow,
-                 test_filters, test_mark, test_tcp, test_holes, test_holes_ids, test_holes_tcp, test_both_ways, test_usage):
+    for test in (
+        test_none,
+        test_periodic,
+        test_bernoulli,
+        test_bytes,
+        test_alternating,
+        test_gilbert,
+        test_per_flow,
+        test_filters,
+        test_mark,
+        test_tcp,
+        test_holes,
+        test_holes_ids,
+        test_holes_tcp,
+        test_both_ways,
+        test_usage,
+    ):
         start = time.monotonic(), time.process_time()
         test(t)
-        t.note(f"{test.__name__}: {time.monotonic() - start[0]:.1f} s, {time.process_time() - start[1]:.1f} s of them here")
+        t.note(
+            f"{test.__name__}: {time.monotonic() - start[0]:.1f} s, {time.process_time() - start[1]:.1f} s of them here"
+        )
     t.done()
 
 

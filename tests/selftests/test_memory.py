@@ -52,7 +52,10 @@ def test_flood(t):
     net = Net()
     shapers = {
         "tbf": (("root handle 1: tbf rate 8kbit burst 1600 limit 1000000000",), "1:1"),
-        "htb": (("root handle 1: htb default 1", "class 1:1 htb rate 8kbit burst 1600 cburst 1600"), "1:1"),
+        "htb": (
+            ("root handle 1: htb default 1", "class 1:1 htb rate 8kbit burst 1600 cburst 1600"),
+            "1:1",
+        ),
     }
     for name, (lines, place) in list(shapers.items())[: None if lib.LONG else 1]:
         before = forwarded(net, lines, place, "pfifo limit 1000")
@@ -60,12 +63,24 @@ def test_flood(t):
             low = forwarded(net, lines, place, f"abe {spec}")
             st = net.stats()
             top = 4 * MB if "memory_limit" in spec else DEFAULT
-            t.ok(st["memory_max"] <= st["memory_limit"] <= top, f"{name}, abe {spec}: within its limit", st)
+            t.ok(
+                st["memory_max"] <= st["memory_limit"] <= top,
+                f"{name}, abe {spec}: within its limit",
+                st,
+            )
             if "rate" not in spec:
                 t.ok(st["qlen"] <= START, f"{name}, abe {spec}: {st['qlen']} packets", st)
-            t.ok(before - low < 12 * MB, f"{name}, abe {spec}: memory is left", (before >> 20, low >> 20))
+            t.ok(
+                before - low < 12 * MB,
+                f"{name}, abe {spec}: memory is left",
+                (before >> 20, low >> 20),
+            )
             arrived = st["green"]["arrived"] + st["blue"]["arrived"]
-            t.ok(arrived > 25000 and not unbalanced("out", "r"), f"{name}, abe {spec}: {arrived} packets", unbalanced("out", "r"))
+            t.ok(
+                arrived > 25000 and not unbalanced("out", "r"),
+                f"{name}, abe {spec}: {arrived} packets",
+                unbalanced("out", "r"),
+            )
     net.close()
 
 
@@ -82,8 +97,16 @@ def test_start(t, port):
         st = port.stats()
         arrived = 1201 - st["blue"]["sent"]
         wanted = wanted or arrived
-        good = st["qlen"] == wanted and st["blue"]["limit_drops"] == arrived - wanted and not unbalanced(port.name)
-        t.ok(good, f"abe {spec}: {wanted} packets at the start", (st["qlen"], st["blue"], unbalanced(port.name)))
+        good = (
+            st["qlen"] == wanted
+            and st["blue"]["limit_drops"] == arrived - wanted
+            and not unbalanced(port.name)
+        )
+        t.ok(
+            good,
+            f"abe {spec}: {wanted} packets at the start",
+            (st["qlen"], st["blue"], unbalanced(port.name)),
+        )
 
 
 def test_unit(t, port):
@@ -92,7 +115,11 @@ def test_unit(t, port):
     port.blue(1500, size=60)
     port.change(f"time {CALM} limit 10s")
     st = port.stats()
-    t.ok(st["qlen"] == START and not unbalanced(port.name), "change to time: 1000 packets stay", (st, unbalanced(port.name)))
+    t.ok(
+        st["qlen"] == START and not unbalanced(port.name),
+        "change to time: 1000 packets stay",
+        (st, unbalanced(port.name)),
+    )
 
 
 def test_rate_withdrawn(t, port):
@@ -121,38 +148,64 @@ def test_estimate(t, port):
     for name, lines in shapers.items():
         for rate in (64, 1000):
             run(f"tc qdisc del dev {port.name} root", check=False)
-            port.batch(*(text.format(port.name, rate, rate) for text in lines),
-                       f"qdisc add dev {port.name} parent 1:1 handle 10: abe")
+            port.batch(
+                *(text.format(port.name, rate, rate) for text in lines),
+                f"qdisc add dev {port.name} parent 1:1 handle 10: abe",
+            )
             port.blue(700, size=1514)
             port.green(10, size=200)
             full = abe_of(tree(port.name))
-            t.ok(full["qlen"] > 600, f"{name}, {rate} kb/s: the queue is long before the rate is known", full)
+            t.ok(
+                full["qlen"] > 600,
+                f"{name}, {rate} kb/s: the queue is long before the rate is known",
+                full,
+            )
             wrong, longest = [], 0
             for _ in range(40):
                 time.sleep(0.1)
                 wrong += unbalanced(port.name)
                 st = abe_of(tree(port.name))
                 if st["drain_rate"] != full["drain_rate"]:
-                    longest = max(longest, st["blue"]["backlog"] + st["green"]["backlog"] - st["limit_bytes"])
+                    longest = max(
+                        longest, st["blue"]["backlog"] + st["green"]["backlog"] - st["limit_bytes"]
+                    )
             t.ok(not wrong, f"{name}, {rate} kb/s: balance", "\n".join(wrong[:9]))
             good = longest <= 0 and st["limit_bytes"] < 50000 and st["blue"]["limit_drops"] > 500
-            t.ok(good, f"{name}, {rate} kb/s: the rate is known and the queue fits it", (longest, st))
-            t.ok(not st["green"]["limit_drops"], f"{name}, {rate} kb/s: green was spared", st["green"])
+            t.ok(
+                good, f"{name}, {rate} kb/s: the rate is known and the queue fits it", (longest, st)
+            )
+            t.ok(
+                not st["green"]["limit_drops"],
+                f"{name}, {rate} kb/s: green was spared",
+                st["green"],
+            )
             time.sleep(45000 / rate * 8 / 1000 + 1)
-            t.ok(not left(port.name) and not unbalanced(port.name), f"{name}, {rate} kb/s: all drains", left(port.name))
+            t.ok(
+                not left(port.name) and not unbalanced(port.name),
+                f"{name}, {rate} kb/s: all drains",
+                left(port.name),
+            )
             st = abe_of(tree(port.name))
-            t.ok(st["memory_used"] == 0 and st["green"]["sent"] == 10, f"{name}, {rate} kb/s: no memory is left over", st)
+            t.ok(
+                st["memory_used"] == 0 and st["green"]["sent"] == 10,
+                f"{name}, {rate} kb/s: no memory is left over",
+                st,
+            )
 
 
 def test_limit(t, port):
     """memory_limit holds at any moment, and what `change` has no room for goes."""
     rng = random.Random(lib.SEED)
-    port.fresh("abe packets limit 100000 min 90000 max 100000 green_limit 100000 memory_limit 256kb")
+    port.fresh(
+        "abe packets limit 100000 min 90000 max 100000 green_limit 100000 memory_limit 256kb"
+    )
     wrong = []
     for _ in range(60):
         port.send(rng.randrange(1, 20), size=rng.choice((60, 600, 1514)), dscp=rng.choice((0, 46)))
         st = port.stats()
-        if not st["memory_used"] <= st["memory_max"] <= st["memory_limit"] == 256 << 10 or unbalanced(port.name):
+        if not st["memory_used"] <= st["memory_max"] <= st[
+            "memory_limit"
+        ] == 256 << 10 or unbalanced(port.name):
             wrong.append(st)
     t.ok(not wrong and st["memory_max"] > 240 << 10, "memory_limit holds", wrong[:1] or st)
     t.ok(st["blue"]["limit_drops"] and st["green"]["limit_drops"], "and takes both colours", st)
@@ -161,7 +214,11 @@ def test_limit(t, port):
     st = port.stats()
     good = 120 << 10 < st["memory_used"] <= 128 << 10 and not unbalanced(port.name)
     t.ok(good, "change: what is too much is dropped", (st["memory_used"], unbalanced(port.name)))
-    t.ok(st["green"]["qlen"] == green or not st["blue"]["qlen"], "blue before green", (green, st["green"], st["blue"]))
+    t.ok(
+        st["green"]["qlen"] == green or not st["blue"]["qlen"],
+        "blue before green",
+        (green, st["green"], st["blue"]),
+    )
     port.open()
     st = port.stats()
     t.ok(st["memory_used"] == 0 and not left(port.name), "it drains to 0", st["memory_used"])
@@ -185,13 +242,19 @@ def test_default(t, port):
         ("memory_limit 4294967295", (1 << 32) - 1),
     ):
         port.fresh(f"abe {spec}")
-        t.ok(port.stats()["memory_limit"] == wanted, f"abe {spec}: {wanted} bytes", port.stats()["memory_limit"])
+        t.ok(
+            port.stats()["memory_limit"] == wanted,
+            f"abe {spec}: {wanted} bytes",
+            port.stats()["memory_limit"],
+        )
 
 
 def test_queues(t):
     """mq: a queue begins with its share, of the link, the packets and the memory."""
     run("ip netns add far")
-    run("ip link add v0 numtxqueues 4 numrxqueues 4 type veth peer name v1 netns far numtxqueues 4 numrxqueues 4")
+    run(
+        "ip link add v0 numtxqueues 4 numrxqueues 4 type veth peer name v1 netns far numtxqueues 4 numrxqueues 4"
+    )
     run("ip link set v0 up")
     run("tc qdisc replace dev v0 root abe")
     (link,) = lib.qdiscs("v0")

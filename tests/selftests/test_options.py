@@ -37,7 +37,8 @@ def early(port, spec, count=1000, **packets):
     before = port.stats()
     port.send(count, **packets)
     return {
-        key: sum(lib.delta(before, port.stats())[c][key] for c in ("green", "blue")) for key in ("early_drops", "marks")
+        key: sum(lib.delta(before, port.stats())[c][key] for c in ("green", "blue"))
+        for key in ("early_drops", "marks")
     }
 
 
@@ -90,7 +91,9 @@ def test_floor_of_thresholds(t, port):
     # floor of min 5, max 15 full-size packets: with weight 1 no loss up to 5, all from 15 on
     n, _ = flood(port, "abe time rate 8kbit weight 1 noecn probability 0.0001", count=60, size=1514)
     t.ok(n == 15, "time: floor of max is 15 full-size packets", n)
-    st = flood(port, "abe time rate 8kbit weight 1 noecn probability 1 limit 10s", count=6, size=1514)[1]
+    st = flood(
+        port, "abe time rate 8kbit weight 1 noecn probability 1 limit 10s", count=6, size=1514
+    )[1]
     t.ok(st["blue"]["early_drops"] == 0, "time: floor of min is 5 full-size packets", st["blue"])
 
 
@@ -104,18 +107,34 @@ def test_rate(t, port):
         )
     # not given: measured from departures
     port.fresh("abe limit 10s min 9s max 10s")
-    port.batch(f"qdisc change dev {port.name} root handle 1: tbf rate 4mbit burst 1600 limit 1000000")
-    t.ok(port.stats()["drain_rate"] == 125000000, "rate not given: the link's speed at first", port.stats())
+    port.batch(
+        f"qdisc change dev {port.name} root handle 1: tbf rate 4mbit burst 1600 limit 1000000"
+    )
+    t.ok(
+        port.stats()["drain_rate"] == 125000000,
+        "rate not given: the link's speed at first",
+        port.stats(),
+    )
     port.send(400)
     time.sleep(0.6)
     st = port.stats()
-    t.ok(near(st["drain_rate"], 500000, 0.02), "then departures while the queue is busy", st["drain_rate"])
+    t.ok(
+        near(st["drain_rate"], 500000, 0.02),
+        "then departures while the queue is busy",
+        st["drain_rate"],
+    )
     port.open()
     # an idle link must not count
-    port.batch(f"qdisc change dev {port.name} root handle 1: tbf rate 4mbit burst 1600 limit 1000000")
+    port.batch(
+        f"qdisc change dev {port.name} root handle 1: tbf rate 4mbit burst 1600 limit 1000000"
+    )
     port.send(200, gap=0.01)
     st2 = port.stats()
-    t.ok(near(st2["drain_rate"], st["drain_rate"], 0.1) or st2["drain_rate"] > 1e6, "an idle link does not lower it", st2)
+    t.ok(
+        near(st2["drain_rate"], st["drain_rate"], 0.1) or st2["drain_rate"] > 1e6,
+        "an idle link does not lower it",
+        st2,
+    )
 
 
 def test_limit(t, port):
@@ -140,7 +159,11 @@ def test_green_limit(t, port):
     n, st = flood(port, "abe bytes green_limit 5000 limit 1000000 min 1000000 max 2000000", dscp=46)
     t.ok(n == 6, "green_limit in bytes", n)
     n, st = flood(port, "abe rate 80mbit green_limit 5ms min 9s max 10s", dscp=46)
-    t.ok(n == 51 and st["green_limit_bytes"] == 50000, "green_limit as a duration", (n, st["green_limit_bytes"]))
+    t.ok(
+        n == 51 and st["green_limit_bytes"] == 50000,
+        "green_limit as a duration",
+        (n, st["green_limit_bytes"]),
+    )
 
 
 def test_min(t, port):
@@ -150,7 +173,11 @@ def test_min(t, port):
         n, st = flood(port, f"{base} min {low} max {low + 1}")
         t.ok(n == low + 1, f"min {low}: the first stage begins there", (n, st["blue"]))
     st = flood(port, f"{base} min 60 max 80", count=60)[1]
-    t.ok(st["blue"]["early_drops"] == 0 and st["probability"] == 0, "below min nothing is lost", st["blue"])
+    t.ok(
+        st["blue"]["early_drops"] == 0 and st["probability"] == 0,
+        "below min nothing is lost",
+        st["blue"],
+    )
 
 
 def test_max(t, port):
@@ -164,8 +191,16 @@ def test_probability(t, port):
     for p in (0.05, 0.2, 1):
         lost = early(port, f"{STEADY} probability {p}")["early_drops"]
         st = port.stats()
-        t.ok(near(lost, 1000 * p / 2, 0, 2), f"probability {p}: {500 * p:.0f} of 1000 lost halfway", lost)
-        t.ok(near(st["probability"], p / 2, 1e-6), "and shown as the probability in force", st["probability"])
+        t.ok(
+            near(lost, 1000 * p / 2, 0, 2),
+            f"probability {p}: {500 * p:.0f} of 1000 lost halfway",
+            lost,
+        )
+        t.ok(
+            near(st["probability"], p / 2, 1e-6),
+            "and shown as the probability in force",
+            st["probability"],
+        )
 
 
 # --- the average ---
@@ -185,9 +220,13 @@ def test_weight(t, port):
     for w in (0.002, 0.05, 1):
         st = flood(port, f"abe packets limit 50 {CALM} weight {w}", count=100)[1]
         wanted = average(w, 100, 50)
-        t.ok(near(st["average"], wanted, 0.0005), f"weight {w}: average {wanted:.4f}", st["average"])
+        t.ok(
+            near(st["average"], wanted, 0.0005), f"weight {w}: average {wanted:.4f}", st["average"]
+        )
     for rate, avpkt in ((80, 1000), (80, 2000), (800, 1000)):
-        st = flood(port, f"abe rate {rate}kbit weight auto avpkt {avpkt} limit 5s min 9s max 10s", count=60)[1]
+        st = flood(
+            port, f"abe rate {rate}kbit weight auto avpkt {avpkt} limit 5s min 9s max 10s", count=60
+        )[1]
         w = 1 - math.exp(-avpkt / (rate * 125))
         wanted = average(w, 60, rate * 5 // 8) * 1000
         t.ok(
@@ -204,7 +243,9 @@ def test_avpkt(t, port):
         return
     for avpkt in (500, 1000, 2000):
         port.fresh(f"abe packets rate 8mbit limit 100 {CALM} weight 0.01 avpkt {avpkt}")
-        port.batch(f"qdisc change dev {port.name} root handle 1: tbf rate 8mbit burst 1514 limit 1000000")
+        port.batch(
+            f"qdisc change dev {port.name} root handle 1: tbf rate 8mbit burst 1514 limit 1000000"
+        )
         with Trace("abe_dequeue") as trace:
             port.send(100)
             time.sleep(0.3)
@@ -231,7 +272,11 @@ def test_avpkt(t, port):
 def test_adaptive(t, port):
     base = "packets limit 50 green_limit 1000 min 0 weight 1 probability 0.1 interval 100ms spacing deterministic"
     # above the middle fifth (45 .. 50 of 75 .. 83), below it, without
-    for spec, word in (("max 75 adaptive", "rises"), ("max 200 adaptive", "falls"), ("max 75", "stays")):
+    for spec, word in (
+        ("max 75 adaptive", "rises"),
+        ("max 200 adaptive", "falls"),
+        ("max 75", "stays"),
+    ):
         port.fresh(f"abe {base} {spec}")
         port.blue(51)
         port.blue(1000)
@@ -242,9 +287,15 @@ def test_adaptive(t, port):
         middle = port.stats()
         port.blue(1000)
         last = port.stats()
-        ratio = (last["blue"]["early_drops"] - middle["blue"]["early_drops"]) / first["blue"]["early_drops"]
+        ratio = (last["blue"]["early_drops"] - middle["blue"]["early_drops"]) / first["blue"][
+            "early_drops"
+        ]
         good = {"rises": ratio > 1.5, "falls": ratio < 0.6, "stays": near(ratio, 1, 0.06)}[word]
-        t.ok(good, f"{spec}: the probability {word}", (ratio, first["probability"], last["probability"]))
+        t.ok(
+            good,
+            f"{spec}: the probability {word}",
+            (ratio, first["probability"], last["probability"]),
+        )
 
 
 def test_gentle(t, port):
@@ -261,7 +312,11 @@ def test_gentle(t, port):
     st = port.stats()
     q = st["average"]
     wanted = 0.1 + 0.9 * (q - 20) / 20
-    t.ok(q > 20 and near(st["probability"], wanted, 1e-4), "in proportion in between", (q, st["probability"], wanted))
+    t.ok(
+        q > 20 and near(st["probability"], wanted, 1e-4),
+        "in proportion in between",
+        (q, st["probability"], wanted),
+    )
 
 
 def test_bytemode(t, port):
@@ -300,7 +355,11 @@ def test_harddrop(t, port):
         "noharddrop: marked even above max",
         soft["blue"],
     )
-    t.ok(hard["qlen"] == 20 and hard["blue"]["marks"] == 0, "harddrop: dropped above max", hard["blue"])
+    t.ok(
+        hard["qlen"] == 20 and hard["blue"]["marks"] == 0,
+        "harddrop: dropped above max",
+        hard["blue"],
+    )
     n = early(port, f"{STEADY} probability 0.2 ecn harddrop", ecn=2)
     t.ok(near(n["marks"], 100, 0, 2) and n["early_drops"] == 0, "harddrop: marked below max", n)
 
@@ -317,7 +376,11 @@ def test_spacing(t, port):
         spec = f"abe packets limit 50 min 0 max 100 weight 1 interval 10s probability 0.1 seed 1 spacing {spacing}"
         g = gaps(losses(port, spec, 2500, port.blue))
         mean = sum(g) / len(g)
-        t.ok(good(g, mean), f"spacing {spacing}: gaps {min(g)} .. {max(g)}, mean {mean:.1f}", sorted(g))
+        t.ok(
+            good(g, mean),
+            f"spacing {spacing}: gaps {min(g)} .. {max(g)}, mean {mean:.1f}",
+            sorted(g),
+        )
 
 
 def test_seed(t, port):
@@ -348,7 +411,11 @@ def test_loop(t, port):
     for kind in ("paper", "load"):
         st = flood(port, f"abe packets loop {kind}", count=0)[1]
         wanted = bias(kind, (0.18 + 0.05) / 0.18)
-        t.ok(near(st["alpha"], wanted, 0.001), f"loop {kind}: alpha starts at {wanted:.3f}", st["alpha"])
+        t.ok(
+            near(st["alpha"], wanted, 0.001),
+            f"loop {kind}: alpha starts at {wanted:.3f}",
+            st["alpha"],
+        )
     # a quarter of a second without green ahead: the paper takes k2 each, load k4
     for kind, step in (("paper", 20000), ("load", 500)):
         port.fresh(f"abe packets loop {kind} offset 100ms interval 50ms", "open")
@@ -358,7 +425,11 @@ def test_loop(t, port):
             time.sleep(0.06)
         st = port.stats()
         wanted = 100000 - step * st["updates"]
-        t.ok(st["updates"] == 3 and st["offset"] == wanted, f"loop {kind}: D falls by {step} us", (st["offset"], wanted))
+        t.ok(
+            st["updates"] == 3 and st["offset"] == wanted,
+            f"loop {kind}: D falls by {step} us",
+            (st["offset"], wanted),
+        )
     # the load loop's target knows the share of green: half here
     port.fresh("abe packets loop load offset 100ms interval 50ms gamma1 0 gamma2 0.9", "open")
     port.blue(20)
@@ -367,9 +438,17 @@ def test_loop(t, port):
     port.blue()
     st = port.stats()
     x = (180000 + st["delay_blue"]) / (180000 + st["delay_green"])
-    t.ok(near(st["green_share"], 0.5, 0.001), "loop load: the share of green is measured", st["green_share"])
+    t.ok(
+        near(st["green_share"], 0.5, 0.001),
+        "loop load: the share of green is measured",
+        st["green_share"],
+    )
     wanted = bias("load", x, 0.5)
-    t.ok(near(st["alpha_target"], wanted, 0.001), f"loop load: required bias {wanted:.3f}", st["alpha_target"])
+    t.ok(
+        near(st["alpha_target"], wanted, 0.001),
+        f"loop load: required bias {wanted:.3f}",
+        st["alpha_target"],
+    )
 
 
 def test_rtt(t, port):
@@ -377,7 +456,11 @@ def test_rtt(t, port):
         for kind in ("paper", "load"):
             st = flood(port, f"abe packets loop {kind} rtt {rtt}ms offset 40ms", count=0)[1]
             wanted = bias(kind, (rtt + 20) / rtt)
-            t.ok(near(st["alpha"], wanted, 0.001), f"rtt {rtt}ms, {kind}: alpha {wanted:.3f}", st["alpha"])
+            t.ok(
+                near(st["alpha"], wanted, 0.001),
+                f"rtt {rtt}ms, {kind}: alpha {wanted:.3f}",
+                st["alpha"],
+            )
 
 
 def test_interval(t, port):
@@ -411,7 +494,9 @@ def test_k1(t, port):
     steps = []
     for k1 in (0, 0.25, 0.5, 1):
         before, after = one_update(port, f"{LOSSY} k1 {k1} gamma1 0.9", blue=400, green=400)
-        wanted = k1 * math.log(after["loss_blue"] * after["alpha_target"] / after["loss_green_early"])
+        wanted = k1 * math.log(
+            after["loss_blue"] * after["alpha_target"] / after["loss_green_early"]
+        )
         step = math.log(after["alpha"] / before["alpha"])
         steps.append(step)
         t.ok(near(step, wanted, 0.001, 1e-4), f"k1 {k1}: log(alpha) moves by {wanted:.4f}", step)
@@ -426,7 +511,11 @@ def test_gains_of_offset(t, port):
             spec = f"packets loop paper offset 100ms offset_max 1s green_limit 40 limit 1000 {CALM} k2 {k2}ms lambda {lam}"
             after = one_update(port, spec, green=21)[1]
             wanted = 100000 + k2 * 1000 * (seen / (lam * 40) - 1)
-            t.ok(near(after["offset"], wanted, 0, 30), f"k2 {k2}ms, lambda {lam}: D {wanted:.0f} us", after["offset"])
+            t.ok(
+                near(after["offset"], wanted, 0, 30),
+                f"k2 {k2}ms, lambda {lam}: D {wanted:.0f} us",
+                after["offset"],
+            )
     for kind, k4 in (("paper", 0), ("load", 500), ("load", 5000)):
         for k3 in (0.2, 2):
             spec = f"packets loop {kind} offset 100ms offset_max 10s green_limit 10 {CALM} k2 0us k3 {k3}s k4 {k4}us"
@@ -449,18 +538,36 @@ def test_gammas(t, port):
             came = n["arrived"] - (c == "blue")
             ratio = (n["early_drops"] + (n["limit_drops"] if c == "blue" else 0)) / came
             wanted = g * before[key] + (1 - g) * ratio
-            t.ok(near(after[key], wanted, 0.02, 0.003), f"gamma1 {g}: {key} {wanted:.4f}", (after[key], ratio))
+            t.ok(
+                near(after[key], wanted, 0.02, 0.003),
+                f"gamma1 {g}: {key} {wanted:.4f}",
+                (after[key], ratio),
+            )
         wanted = (1 - g) * 1.0
-        t.ok(near(after["green_share"], wanted, 0.001), f"gamma1 {g}: green_share {wanted:.2f}", after["green_share"])
+        t.ok(
+            near(after["green_share"], wanted, 0.001),
+            f"gamma1 {g}: green_share {wanted:.2f}",
+            after["green_share"],
+        )
     for g in (0, 0.4, 0.9):
         # all pass at once: measured delays are a few microseconds
-        before, after = one_update(port, f"packets gamma2 {g} offset 100ms", blue=10, green=10, state="open")
+        before, after = one_update(
+            port, f"packets gamma2 {g} offset 100ms", blue=10, green=10, state="open"
+        )
         wanted = g * 50000
-        t.ok(near(after["delay_blue"], wanted, 0.001, 200), f"gamma2 {g}: delay_blue {wanted:.0f} us", after["delay_blue"])
+        t.ok(
+            near(after["delay_blue"], wanted, 0.001, 200),
+            f"gamma2 {g}: delay_blue {wanted:.0f} us",
+            after["delay_blue"],
+        )
     for g in (0, 0.4, 0.9):
         before, after = one_update(port, f"packets gamma3 {g} green_limit 10 {CALM}", green=100)
         wanted = (1 - g) * after["green"]["late_drops"] / 100
-        t.ok(near(after["loss_green_late"], wanted, 0.001), f"gamma3 {g}: loss_green_late {wanted:.3f}", after)
+        t.ok(
+            near(after["loss_green_late"], wanted, 0.001),
+            f"gamma3 {g}: loss_green_late {wanted:.3f}",
+            after,
+        )
 
 
 def order(port, spec):
@@ -483,16 +590,24 @@ def test_offset(t, port):
     got = order(port, f"{base} offset 0us")
     t.ok(got == "bbbbggg", "offset 0: first in, first out", got)
     st = flood(port, f"{base} offset 30ms", count=0)[1]
-    t.ok(st["offset"] == 30000 and st["delay_blue"] == 15000, "offset is D at the start", st["offset"])
+    t.ok(
+        st["offset"] == 30000 and st["delay_blue"] == 15000,
+        "offset is D at the start",
+        st["offset"],
+    )
 
 
 def test_offset_max(t, port):
     st = flood(port, "abe packets offset_max 50ms", count=0)[1]
     t.ok(st["offset"] == 50000, "offset_max 50ms holds D", st["offset"])
-    after = one_update(port, f"packets offset 100ms offset_max 150ms green_limit 5 {CALM}", green=100)[1]
+    after = one_update(
+        port, f"packets offset 100ms offset_max 150ms green_limit 5 {CALM}", green=100
+    )[1]
     t.ok(after["offset"] == 150000, "D rises to offset_max and no further", after["offset"])
     port.change("offset_max 20ms")
-    t.ok(port.stats()["offset"] == 20000, "a lower offset_max takes D along", port.stats()["offset"])
+    t.ok(
+        port.stats()["offset"] == 20000, "a lower offset_max takes D along", port.stats()["offset"]
+    )
     got = order(port, f"abe packets rate 8mbit {CALM} interval 10s offset_max 0us")
     t.ok(got == "bbbbggg", "offset_max 0: first in, first out", got)
 
@@ -505,16 +620,22 @@ def test_alpha_max(t, port):
             lost = early(port, spec, count=1000, dscp=46)["early_drops"]
             st = port.stats()
             t.ok(near(st["alpha"], most, 1e-5), f"loop {kind}: alpha {most} at most", st["alpha"])
-            t.ok(near(lost, 10 * most, 0, 1), f"loop {kind}: green loses {most} times as much", lost)
+            t.ok(
+                near(lost, 10 * most, 0, 1), f"loop {kind}: green loses {most} times as much", lost
+            )
     port.change("alpha_max 2.5")
-    t.ok(near(port.stats()["alpha"], 2.5, 1e-5), "a lower alpha_max takes alpha along", port.stats()["alpha"])
+    t.ok(
+        near(port.stats()["alpha"], 2.5, 1e-5),
+        "a lower alpha_max takes alpha along",
+        port.stats()["alpha"],
+    )
 
 
 # --- colours, GSO ---
 
 
 def colours(port, spec, **packets):
-    """"green" or "blue": what such packets are."""
+    """ "green" or "blue": what such packets are."""
     port.fresh(f"abe packets {spec}", "open")
     port.send(3, **packets)
     st = port.stats()
@@ -595,27 +716,86 @@ OTHERS = {
     "limit": ("70", 70), "green_limit": ("7", 7), "min": ("5", 5), "max": ("35", 35),
     "memory_limit": ("1mb", 1 << 20),
 }  # fmt: skip
-XSTATS = ["alpha", "alpha_target", "offset", "average", "probability", "green_ahead", "updates", "green_share", "drain_rate", "limit_bytes", "green_limit_bytes", "loss_blue", "loss_green_early", "loss_green_late", "delay_blue", "delay_green", "memory_used", "memory_max", "memory_limit"]
-COLOUR = ["arrived", "sent", "bytes", "qlen", "backlog", "early_drops", "late_drops", "limit_drops", "marks", "delay_max"]
+XSTATS = [
+    "alpha",
+    "alpha_target",
+    "offset",
+    "average",
+    "probability",
+    "green_ahead",
+    "updates",
+    "green_share",
+    "drain_rate",
+    "limit_bytes",
+    "green_limit_bytes",
+    "loss_blue",
+    "loss_green_early",
+    "loss_green_late",
+    "delay_blue",
+    "delay_green",
+    "memory_used",
+    "memory_max",
+    "memory_limit",
+]
+COLOUR = [
+    "arrived",
+    "sent",
+    "bytes",
+    "qlen",
+    "backlog",
+    "early_drops",
+    "late_drops",
+    "limit_drops",
+    "marks",
+    "delay_max",
+]
 
 
 def test_dump(t, port):
     for unit, wanted in DEFAULTS.items():
         port.fresh(f"abe {unit}")
         st = port.stats()
-        wrong = {k: (st["options"].get(k), v) for k, v in wanted.items() if st["options"].get(k) != v}
+        wrong = {
+            k: (st["options"].get(k), v) for k, v in wanted.items() if st["options"].get(k) != v
+        }
         t.ok(not wrong, f"{unit}: defaults", f"found, wanted: {wrong}")
-        t.ok(set(st["options"]) == set(wanted), f"{unit}: all options and no more", set(st["options"]) ^ set(wanted))
-        keys = [k for k in XSTATS if k not in st and not (unit == "packets" and k.endswith("limit_bytes"))]
+        t.ok(
+            set(st["options"]) == set(wanted),
+            f"{unit}: all options and no more",
+            set(st["options"]) ^ set(wanted),
+        )
+        keys = [
+            k
+            for k in XSTATS
+            if k not in st and not (unit == "packets" and k.endswith("limit_bytes"))
+        ]
         t.ok(not keys, f"{unit}: statistics are complete", keys)
         t.ok(
-            all(set(st[c]) == set(COLOUR) for c in ("green", "blue")), f"{unit}: counters are complete", st["green"]
+            all(set(st[c]) == set(COLOUR) for c in ("green", "blue")),
+            f"{unit}: counters are complete",
+            st["green"],
         )
     text = run(f"tc -s qdisc show dev {port.name}").stdout
-    t.ok(all(word in text for word in ("abe 10:", "packets", "green_limit 10p", "alpha")), "text output", text)
+    t.ok(
+        all(word in text for word in ("abe 10:", "packets", "green_limit 10p", "alpha")),
+        "text output",
+        text,
+    )
 
 
-STATE = ["qlen", "backlog", "updates", "alpha", "offset", "delay_blue", "delay_green", "loss_blue", "loss_green_late", "green", "blue"]
+STATE = [
+    "qlen",
+    "backlog",
+    "updates",
+    "alpha",
+    "offset",
+    "delay_blue",
+    "delay_green",
+    "loss_blue",
+    "loss_green_late",
+    "green",
+    "blue",
+]
 
 
 def word(name, typed):
@@ -642,7 +822,11 @@ def test_change_keeps(t, port):
         t.ok(not wrong, f"change of {name} keeps the other options", wrong)
         moved = {"alpha_max": ("alpha",), "offset_max": ("offset",)}.get(name, ())
         wrong = {k: (old[k], st[k]) for k in STATE if k not in moved and st[k] != old[k]}
-        t.ok(not wrong and not lib.balance(st), f"change of {name} keeps the queue and the loop", wrong)
+        t.ok(
+            not wrong and not lib.balance(st),
+            f"change of {name} keeps the queue and the loop",
+            wrong,
+        )
     for spec, low, high in (("min 5 max 35", 5, 35), ("min 6", 6, 35), ("max 36", 6, 36)):
         port.change(spec)
         got = port.stats()["options"]
@@ -656,14 +840,23 @@ def test_every_option_given(t, port):
     port.fresh(f"abe packets {spec}")
     wanted = {"unit": "packets"} | {k: v[1] for k, v in OTHERS.items()}
     got = port.stats()["options"]
-    t.ok(got == wanted, "all options at once", {k: (v, wanted[k]) for k, v in got.items() if v != wanted[k]})
+    t.ok(
+        got == wanted,
+        "all options at once",
+        {k: (v, wanted[k]) for k, v in got.items() if v != wanted[k]},
+    )
     port.change("time")
     got = port.stats()["options"]
-    sizes = {k: DEFAULTS["time"][k] for k in ("unit", "limit", "green_limit", "min", "max", "weight")}
+    sizes = {
+        k: DEFAULTS["time"][k] for k in ("unit", "limit", "green_limit", "min", "max", "weight")
+    }
     t.ok(got == wanted | sizes, "another unit brings its sizes and weight, nothing else", got)
     port.change("packets limit 9 weight 0.5")
     got = port.stats()["options"]
-    sizes = {k: DEFAULTS["packets"][k] for k in ("unit", "green_limit", "min", "max")} | {"limit": 9, "weight": 0.5}
+    sizes = {k: DEFAULTS["packets"][k] for k in ("unit", "green_limit", "min", "max")} | {
+        "limit": 9,
+        "weight": 0.5,
+    }
     t.ok(got == wanted | sizes, "but for those that are named with it", got)
 
 
@@ -693,12 +886,17 @@ def test_unit_change_keeps_queue(t, port):
         time.sleep(0.2)  # the offset passes
         ahead = port.stats()["green_ahead"]
         wanted = st["qlen"] if spec.startswith("packets") else st["backlog"]
-        t.ok(ahead == wanted, f"to {spec.split()[0]}: what is ahead of green is counted anew", (ahead, wanted))
+        t.ok(
+            ahead == wanted,
+            f"to {spec.split()[0]}: what is ahead of green is counted anew",
+            (ahead, wanted),
+        )
     port.change("limit 5")
     st = port.stats()
     lost = lib.delta(old, st)
     t.ok(
-        st["qlen"] == 5 and lost["green"]["limit_drops"] + lost["blue"]["limit_drops"] == old["qlen"] - 5,
+        st["qlen"] == 5
+        and lost["green"]["limit_drops"] + lost["blue"]["limit_drops"] == old["qlen"] - 5,
         "a smaller limit drops what it has no room for",
         st,
     )
@@ -721,12 +919,19 @@ def test_replace(t, port):
     run(f"tc qdisc replace dev {port.name} parent 1:1 handle 20: abe packets limit 46")
     st = port.stats()
     t.ok(
-        st["handle"] == "20:" and st["options"]["limit"] == 46 and st["options"]["seed"] == 0 and not st["qlen"],
+        st["handle"] == "20:"
+        and st["options"]["limit"] == 46
+        and st["options"]["seed"] == 0
+        and not st["qlen"],
         "replace with another handle is a new qdisc",
         st,
     )
     whole = lib.qdiscs(port.name)
-    t.ok(all(q["qlen"] == 0 and q["backlog"] == 0 for q in whole), "of which the parent's books know", whole)
+    t.ok(
+        all(q["qlen"] == 0 and q["backlog"] == 0 for q in whole),
+        "of which the parent's books know",
+        whole,
+    )
 
 
 def test_default_qdisc(t, _port):
@@ -741,7 +946,9 @@ def test_default_qdisc(t, _port):
         t.ok(got[0]["options"] == DEFAULTS["time"], "as bare abe", got[0]["options"])
         got = lib.qdiscs("four")
         t.ok(
-            [q["kind"] for q in got] == ["mq"] + ["abe"] * 4, "default_qdisc: children of mq", [q["kind"] for q in got]
+            [q["kind"] for q in got] == ["mq"] + ["abe"] * 4,
+            "default_qdisc: children of mq",
+            [q["kind"] for q in got],
         )
         run("ip addr add 10.8.0.1/24 dev one")
         run("ping -c 3 -i 0.2 -W 1 10.8.0.2", check=False)
@@ -776,8 +983,19 @@ def main():
             start = time.monotonic()
             try:
                 test(t, port)
-            except (RuntimeError, OSError, ValueError, LookupError, AssertionError, subprocess.SubprocessError) as e:
-                t.ok(False, f"{name} ran to its end", f"{type(e).__name__} {e} {getattr(e, 'stderr', '')}")
+            except (
+                RuntimeError,
+                OSError,
+                ValueError,
+                LookupError,
+                AssertionError,
+                subprocess.SubprocessError,
+            ) as e:
+                t.ok(
+                    False,
+                    f"{name} ran to its end",
+                    f"{type(e).__name__} {e} {getattr(e, 'stderr', '')}",
+                )
             t.note(f"{name}: {time.monotonic() - start:.1f} s of the guest's time")
     t.done()
 

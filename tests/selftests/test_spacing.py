@@ -76,8 +76,10 @@ def ratio(tap, net, spacing, pattern, options="", green_size=SIZE, blue_size=SIZ
     """One stretch of 5.5 s, of which the first 1.5 are left out. Returns by how much the ratio was off, and the
     standard deviation that it has by chance."""
     net.set_rate(round(PPS * WIRE * 8 * (1 - LOSS * (1 + (ALPHA - 1) * GREEN[pattern]))))
-    net.fresh(f"abe packets limit 3000 green_limit 3000 min 5 max 405 probability 0.5 weight 0.002 "
-              f"loop paper k1 0 k2 0 k3 0 rtt 1ms alpha_max {ALPHA} spacing {spacing} seed 1 {options}")
+    net.fresh(
+        f"abe packets limit 3000 green_limit 3000 min 5 max 405 probability 0.5 weight 0.002 "
+        f"loop paper k1 0 k2 0 k3 0 rtt 1ms alpha_max {ALPHA} spacing {spacing} seed 1 {options}"
+    )
     looks = []
 
     with Load(5.5, poll=lambda: looks.append(net.stats()), every=1.5) as load:
@@ -85,18 +87,29 @@ def ratio(tap, net, spacing, pattern, options="", green_size=SIZE, blue_size=SIZ
     looks.append(net.stats())
     n = delta(looks[1], looks[-1])
     lost = {c: n[c]["early_drops"] for c in n}
-    measured = lost["green"] / n["green"]["arrived"] / max(lost["blue"] / n["blue"]["arrived"], 1e-9)
+    measured = (
+        lost["green"] / n["green"]["arrived"] / max(lost["blue"] / n["blue"]["arrived"], 1e-9)
+    )
     want = ALPHA
     if options:
         want *= (green_size + 42) / (blue_size + 42)
     # that of the counts, and half a loss that each count can be off at its ends
     spread = math.sqrt(sum((CV2[spacing] + 0.25 / max(k, 1)) / max(k, 1) for k in lost.values()))
     text = f"{spacing}, {pattern}{', ' + options if options else ''}, {green_size + 42} and {blue_size + 42} bytes"
-    tap.note(f"{text}: {measured:.3f} of {want:.3f} +- {100 * (0.02 + 3 * spread):.1f} %, losses {lost}")
-    tap.ok(abs(measured / want - 1) < 0.02 + 3 * spread and min(lost.values()) > 20,
-           f"{text}: green loses alpha times as often", (measured, want, n))
+    tap.note(
+        f"{text}: {measured:.3f} of {want:.3f} +- {100 * (0.02 + 3 * spread):.1f} %, losses {lost}"
+    )
+    tap.ok(
+        abs(measured / want - 1) < 0.02 + 3 * spread and min(lost.values()) > 20,
+        f"{text}: green loses alpha times as often",
+        (measured, want, n),
+    )
     wrong = [w for q in looks for w in balance(q, moving=True)]
-    tap.ok(all(abs(q["alpha"] - ALPHA) < 1e-3 for q in looks) and not wrong, f"{text}: alpha stood still, books balance", wrong)
+    tap.ok(
+        all(abs(q["alpha"] - ALPHA) < 1e-3 for q in looks) and not wrong,
+        f"{text}: alpha stood still, books balance",
+        wrong,
+    )
     return math.log(measured / want), spread
 
 
@@ -123,10 +136,17 @@ def gaps(load):
 def gap(tap, net, spacing):
     """Blue alone, weight 1, a threshold so far off that p hardly moves, 10 % overload."""
     # mean gap 11 at p: what the spacing does to it, see abe_red.h
-    p = {"uniform": 1 / 21, "geometric": 1 / 11, "delayed_uniform": 1.5 / 10.5, "delayed_geometric": 2 / 11,
-         "deterministic": 1 / 11}[spacing]
+    p = {
+        "uniform": 1 / 21,
+        "geometric": 1 / 11,
+        "delayed_uniform": 1.5 / 10.5,
+        "delayed_geometric": 2 / 11,
+        "deterministic": 1 / 11,
+    }[spacing]
     queue = round(20000 * p)
-    net.fresh(f"abe packets limit 20000 min 1 max 20001 probability 1 weight 1 spacing {spacing} seed 1")
+    net.fresh(
+        f"abe packets limit 20000 min 1 max 20001 probability 1 weight 1 spacing {spacing} seed 1"
+    )
     looks = []
 
     def look():
@@ -137,7 +157,9 @@ def gap(tap, net, spacing):
             looks.append(net.stats())
 
     with Load(11, warmup=4, raw=True, poll=look, every=1) as load:
-        load.udp(pps=queue, size=SIZE, id=9, seconds=1)  # fills the queue, to where p is about right
+        load.udp(
+            pps=queue, size=SIZE, id=9, seconds=1
+        )  # fills the queue, to where p is about right
         load.udp(pps=PPS, size=SIZE, id=1)
     g = gaps(load)
     looks.append(net.stats())
@@ -145,35 +167,56 @@ def gap(tap, net, spacing):
     low, high = math.floor(min(inverse)), math.ceil(max(inverse))
     mean = sum(g) / len(g)
     cv = math.sqrt(sum((x - mean) ** 2 for x in g) / len(g)) / mean
-    tap.note(f"{spacing}: 1/p {', '.join(f'{i:.2f}' for i in inverse)}, {len(g)} gaps of {min(g)} to "
-             f"{max(g)}, mean {mean:.2f}, CV {cv:.3f}")
+    tap.note(
+        f"{spacing}: 1/p {', '.join(f'{i:.2f}' for i in inverse)}, {len(g)} gaps of {min(g)} to "
+        f"{max(g)}, mean {mean:.2f}, CV {cv:.3f}"
+    )
     # The exact laws are the unit tests' matter; here p moves, and is seen twice
     # only, so it may have been a quarter beyond what was seen. The mean is
     # between those of the extremes, within 5 % and three standard errors.
     least, most, at, spread = {
         "uniform": (1, 1.25 * high + 1, lambda i: (1 + i) / 2, math.sqrt(1 / 3)),
         "geometric": (1, math.inf, lambda i: i, math.sqrt(1 - p)),
-        "delayed_uniform": (0.75 * low - 1, 2.5 * high + 2, lambda i: 1.5 * i + 0.5, math.sqrt(1 / 27)),
+        "delayed_uniform": (
+            0.75 * low - 1,
+            2.5 * high + 2,
+            lambda i: 1.5 * i + 0.5,
+            math.sqrt(1 / 27),
+        ),
         "delayed_geometric": (0.75 * low - 1, math.inf, lambda i: 2 * i, math.sqrt(1 - p) / 2),
         "deterministic": (0.75 * low - 1, 1.25 * high + 1, lambda i: i, 0),
     }[spacing]
     tap.ok(len(g) > 300, f"{spacing}: enough gaps", len(g))
-    tap.ok(min(g) >= least and max(g) <= most, f"{spacing}: every gap within {least:.1f} and {most:.1f}",
-           (min(g), max(g)))
-    tap.ok(abs(cv - spread) < 0.2 * spread + 0.5 / mean, f"{spacing}: coefficient of variation of the gap near "
-           f"{spread:.3f}", cv)
+    tap.ok(
+        min(g) >= least and max(g) <= most,
+        f"{spacing}: every gap within {least:.1f} and {most:.1f}",
+        (min(g), max(g)),
+    )
+    tap.ok(
+        abs(cv - spread) < 0.2 * spread + 0.5 / mean,
+        f"{spacing}: coefficient of variation of the gap near {spread:.3f}",
+        cv,
+    )
     margin = 0.05 + 3 * spread / math.sqrt(len(g))
-    tap.ok(at(low) * (1 - margin) < mean < at(high) * (1 + margin),
-           f"{spacing}: mean gap between {at(low):.2f} and {at(high):.2f}", mean)
+    tap.ok(
+        at(low) * (1 - margin) < mean < at(high) * (1 + margin),
+        f"{spacing}: mean gap between {at(low):.2f} and {at(high):.2f}",
+        mean,
+    )
 
 
 def main():
     tap = Tap()
     net = Net(rate=PPS * WIRE * 8)
     for spacing in CV2:
-        results = [ratio(tap, net, spacing, pattern) for pattern in PATTERNS if LONG or pattern in SHORT]
+        results = [
+            ratio(tap, net, spacing, pattern) for pattern in PATTERNS if LONG or pattern in SHORT
+        ]
         # avpkt is the mean size, which stays, and with it the overload
-        for pattern, green, blue in (("Poisson", SIZE + 40, SIZE - 13), ("alternating", SIZE - 40, SIZE + 40))[:2 if LONG else 1]:
+        for pattern, green, blue in (
+            ("Poisson", SIZE + 40, SIZE - 13),
+            ("alternating", SIZE - 40, SIZE + 40),
+        )[: 2 if LONG else 1]:
             results.append(ratio(tap, net, spacing, pattern, f"bytemode avpkt {WIRE}", green, blue))
         together(tap, spacing, results)
     net.set_rate(PPS * WIRE * 8 * 10 // 11)

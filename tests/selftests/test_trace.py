@@ -72,9 +72,13 @@ class Loop:
             # more green than four to one blue counts as that
             self.share = smooth(self.share, min(4.0, n_g / n_b if n_b else 4.0), o["gamma1"])
         if e["sent_blue"]:
-            self.d_blue = smooth(self.d_blue, e["delay_sum_blue"] * NS / e["sent_blue"], o["gamma2"])
+            self.d_blue = smooth(
+                self.d_blue, e["delay_sum_blue"] * NS / e["sent_blue"], o["gamma2"]
+            )
         if e["sent_green"]:
-            self.d_green = smooth(self.d_green, e["delay_sum_green"] * NS / e["sent_green"], o["gamma2"])
+            self.d_green = smooth(
+                self.d_green, e["delay_sum_green"] * NS / e["sent_green"], o["gamma2"]
+            )
         self.target = self.bias()
 
         if n_g and n_b and e["lost_blue"] + e["early_green"]:
@@ -127,7 +131,11 @@ def test_books(t, net):
         time.sleep(1)
         st = net.stats()
     events = trace.events
-    t.ok(events and {e["event"] for e in events} == set(FIELDS), "all three fire", {e["event"] for e in events})
+    t.ok(
+        events and {e["event"] for e in events} == set(FIELDS),
+        "all three fire",
+        {e["event"] for e in events},
+    )
     stages = {"early": "early_drops", "late": "late_drops", "limit": "limit_drops"}
     for colour in ("green", "blue"):
         c, old = st[colour], before[colour]
@@ -136,13 +144,28 @@ def test_books(t, net):
             t.ok(got == c[key] - old[key], f"{colour}: {got} {stage} drops are traced", (got, c))
         gone = [e for e in of(events, "abe_dequeue") if e["colour"] == colour]
         got = (len(gone), sum(e["len"] for e in gone))
-        t.ok(got == (c["sent"] - old["sent"], c["bytes"] - old["bytes"]), f"{colour}: each departure is traced", (got, c))
+        t.ok(
+            got == (c["sent"] - old["sent"], c["bytes"] - old["bytes"]),
+            f"{colour}: each departure is traced",
+            (got, c),
+        )
         longest = max(e["sojourn"] for e in gone)
-        t.ok(longest // 1000 == c["delay_max"], f"{colour}: delay_max is the longest sojourn", (longest, c["delay_max"]))
-    drops = st["green"]["early_drops"], st["green"]["late_drops"], st["blue"]["early_drops"], st["blue"]["limit_drops"]
+        t.ok(
+            longest // 1000 == c["delay_max"],
+            f"{colour}: delay_max is the longest sojourn",
+            (longest, c["delay_max"]),
+        )
+    drops = (
+        st["green"]["early_drops"],
+        st["green"]["late_drops"],
+        st["blue"]["early_drops"],
+        st["blue"]["limit_drops"],
+    )
     t.ok(all(drops), "there was something of each to compare", drops)
     lens = {e["len"] for e in of(events, "abe_drop") + of(events, "abe_dequeue")}
-    t.ok(lens >= {1000, 200, 500} and max(lens) == 1000, "len is the packet's", lens)  # ARP comes, too
+    t.ok(
+        lens >= {1000, 200, 500} and max(lens) == 1000, "len is the packet's", lens
+    )  # ARP comes, too
     handles = {(e["ifindex"], e["handle"]) for e in events}
     t.ok(handles == {(index, 0x10)}, "ifindex and handle tell the qdisc", handles)
     # what the updates saw, and what they left in the statistics
@@ -150,8 +173,16 @@ def test_books(t, net):
     for colour in ("green", "blue"):
         for key, name in (("arrived", "arrived"), ("sent", "sent")):
             total = sum(e[f"{name}_{colour}"] for e in control)
-            t.ok(0.85 * st[colour][key] <= total <= st[colour][key], f"abe_control: {name}_{colour}", (total, st[colour]))
-    t.ok(sum(e["late_green"] for e in control) <= st["green"]["late_drops"], "abe_control: late_green", st["green"])
+            t.ok(
+                0.85 * st[colour][key] <= total <= st[colour][key],
+                f"abe_control: {name}_{colour}",
+                (total, st[colour]),
+            )
+    t.ok(
+        sum(e["late_green"] for e in control) <= st["green"]["late_drops"],
+        "abe_control: late_green",
+        st["green"],
+    )
     compare_xstats(t, "abe_control", control[-1], len(control), st)
 
 

@@ -25,12 +25,24 @@ TREES = {
     "tbf": ((TBF,), "1:1"),
     "htb": (HTB, "1:1"),
     "netem rate": (("root handle 1: netem rate 4mbit limit 2000",), "1:1"),
-    "netem delay, duplicates": (("root handle 1: netem delay 3ms 1ms duplicate 20% limit 2000",), "1:1"),
+    "netem delay, duplicates": (
+        ("root handle 1: netem delay 3ms 1ms duplicate 20% limit 2000",),
+        "1:1",
+    ),
     "tbf, prio": ((TBF, "parent 1:1 handle 2: prio bands 2 priomap" + " 0" * 16), "2:1"),
-    "tbf, drr": ((TBF, "parent 1:1 handle 2: drr", "class 2:1 drr", "filter 2: matchall classid 2:1"), "2:1"),
-    "tbf, qfq": ((TBF, "parent 1:1 handle 2: qfq", "class 2:1 qfq", "filter 2: matchall classid 2:1"), "2:1"),
+    "tbf, drr": (
+        (TBF, "parent 1:1 handle 2: drr", "class 2:1 drr", "filter 2: matchall classid 2:1"),
+        "2:1",
+    ),
+    "tbf, qfq": (
+        (TBF, "parent 1:1 handle 2: qfq", "class 2:1 qfq", "filter 2: matchall classid 2:1"),
+        "2:1",
+    ),
     "tbf, ets": ((TBF, "parent 1:1 handle 2: ets bands 2 priomap" + " 0" * 16), "2:1"),
-    "hfsc": (("root handle 1: hfsc default 1", "class 1:1 hfsc sc rate 4mbit ul rate 4mbit"), "1:1"),
+    "hfsc": (
+        ("root handle 1: hfsc default 1", "class 1:1 hfsc sc rate 4mbit ul rate 4mbit"),
+        "1:1",
+    ),
     "htb, prio": ((*HTB, "parent 1:1 handle 2: prio bands 2 priomap" + " 0" * 16), "2:1"),
     "tbf, netem": ((TBF, "parent 1:1 handle 2: netem delay 2ms limit 2000"), "2:1"),
 }
@@ -76,7 +88,9 @@ def abe_of(found):
 
 def tree(dev, ns=None):
     """All qdiscs of the device. tc's hfsc is no JSON: its word is taken out."""
-    return json.loads(re.sub(r"default \w+ ?", "", lib.tc(f"-s -j qdisc show dev {dev}", ns).stdout))
+    return json.loads(
+        re.sub(r"default \w+ ?", "", lib.tc(f"-s -j qdisc show dev {dev}", ns).stdout)
+    )
 
 
 def wrong_books(found):
@@ -118,7 +132,11 @@ def unbalanced(dev, ns=None, found=None):
 
 def left(dev, ns=None):
     """What is still queued anywhere."""
-    return [f"{q['kind']} {q['handle']} {q['backlog']}b {q['qlen']}p" for q in tree(dev, ns) if q["qlen"] or q["backlog"]]
+    return [
+        f"{q['kind']} {q['handle']} {q['backlog']}b {q['qlen']}p"
+        for q in tree(dev, ns)
+        if q["qlen"] or q["backlog"]
+    ]
 
 
 def plant(port, lines, place, spec="abe packets"):
@@ -137,7 +155,9 @@ class Stream:
     def send(self, count):
         for _ in range(count):
             self.port.send(
-                dscp=self.rng.choice((0, 0, 45, 46)), size=self.rng.choice((60, 600, 1514)), ecn=self.rng.choice((0, 2))
+                dscp=self.rng.choice((0, 0, 45, 46)),
+                size=self.rng.choice((60, 600, 1514)),
+                ecn=self.rng.choice((0, 2)),
             )
 
 
@@ -174,7 +194,11 @@ def test_tree(t, port, name):
     t.ok(not left(port.name), f"{name}: all drains", left(port.name))
     st = abe_of(tree(port.name))
     busy = st["green"]["sent"] > 20 and st["blue"]["sent"] > 20
-    t.ok(busy and st["green"]["arrived"] + st["blue"]["arrived"] >= 900, f"{name}: all of it was used", st)
+    t.ok(
+        busy and st["green"]["arrived"] + st["blue"]["arrived"] >= 900,
+        f"{name}: all of it was used",
+        st,
+    )
 
     wrong.clear()
     stream.send(60)
@@ -201,13 +225,21 @@ def test_tree(t, port, name):
     wrong += unbalanced(port.name)
     time.sleep(1)
     wrong += left(port.name)
-    t.ok(not wrong, f"{name}: link down and up, replace and delete with packets queued", "\n".join(wrong[:20]))
+    t.ok(
+        not wrong,
+        f"{name}: link down and up, replace and delete with packets queued",
+        "\n".join(wrong[:20]),
+    )
     # the class goes with its packets
     classes = [text.split()[1] for text in lines if text.startswith("class")]
     if classes and "filter" not in " ".join(lines):
         stream.send(40)
         res = run(f"tc class del dev {port.name} classid {classes[0]}", check=False)
-        t.ok(not left(port.name) or res.returncode, f"{name}: its class goes with its packets", left(port.name))
+        t.ok(
+            not left(port.name) or res.returncode,
+            f"{name}: its class goes with its packets",
+            left(port.name),
+        )
     elif classes:
         stream.send(40)
         run(f"tc filter del dev {port.name} parent 2:")
@@ -216,7 +248,11 @@ def test_tree(t, port, name):
         t.ok(not left(port.name), f"{name}: its class goes with its packets", left(port.name))
     stream.send(40)
     run(f"tc qdisc del dev {port.name} root")
-    t.ok(tree(port.name)[0]["kind"] == "noqueue", f"{name}: goes with packets queued", tree(port.name))
+    t.ok(
+        tree(port.name)[0]["kind"] == "noqueue",
+        f"{name}: goes with packets queued",
+        tree(port.name),
+    )
 
 
 def test_root(t, port):
@@ -238,7 +274,10 @@ def test_peek(t, port):
         port.send(1, dscp=46 if first == "green" else 0)
         st = port.stats()
         t.ok(
-            st["qlen"] == 1 and st["backlog"] == 1000 and st[first]["qlen"] == 1 and not unbalanced(port.name),
+            st["qlen"] == 1
+            and st["backlog"] == 1000
+            and st[first]["qlen"] == 1
+            and not unbalanced(port.name),
             f"a peeked {first} packet stays on the books",
             st,
         )
@@ -267,7 +306,11 @@ def test_peek(t, port):
         )
         port.green(2)
         port.open()
-        t.ok(not left(port.name) and not unbalanced(port.name), f"limit {limit}: and all drains", left(port.name))
+        t.ok(
+            not left(port.name) and not unbalanced(port.name),
+            f"limit {limit}: and all drains",
+            left(port.name),
+        )
 
 
 def test_limits(t, port):
@@ -275,7 +318,9 @@ def test_limits(t, port):
         for limit in (0, 1, 2, 60):
             wrong = []
             for name, dscps in (("green", (46,)), ("blue", (0,)), ("both", (46, 0))):
-                port.fresh(f"abe {unit} limit {limit * size} green_limit 1000000 min 900000 max 1000000")
+                port.fresh(
+                    f"abe {unit} limit {limit * size} green_limit 1000000 min 900000 max 1000000"
+                )
                 port.send(1) if limit else None  # takes the bucket
                 for n in range(100):
                     port.send(dscp=dscps[n % len(dscps)])
@@ -288,13 +333,19 @@ def test_limits(t, port):
                 port.open()
                 if left(port.name):
                     wrong.append((name, left(port.name)))
-            t.ok(not wrong, f"{unit}, limit {limit}: only green, only blue, both", "\n".join(map(str, wrong)))
+            t.ok(
+                not wrong,
+                f"{unit}, limit {limit}: only green, only blue, both",
+                "\n".join(map(str, wrong)),
+            )
 
 
 def test_mq(t):
     """mq over a device of several queues, with abe below, made by hand."""
     run("ip netns add far")
-    run("ip link add v0 numtxqueues 4 numrxqueues 4 type veth peer name v1 netns far numtxqueues 4 numrxqueues 4")
+    run(
+        "ip link add v0 numtxqueues 4 numrxqueues 4 type veth peer name v1 netns far numtxqueues 4 numrxqueues 4"
+    )
     run("sysctl -qw net.ipv6.conf.v0.disable_ipv6=1")
     run("ip addr add 10.7.0.1/24 dev v0")
     run("ip addr add 10.7.0.2/24 dev v1", ns="far")
@@ -304,7 +355,11 @@ def test_mq(t):
     for n in range(1, 5):
         run(f"tc qdisc add dev v0 parent 1:{n} handle {10 * n}: abe packets")
     tree = lib.qdiscs("v0")
-    t.ok([q["kind"] for q in tree] == ["mq"] + ["abe"] * 4, "mq: abe at each queue", [q["kind"] for q in tree])
+    t.ok(
+        [q["kind"] for q in tree] == ["mq"] + ["abe"] * 4,
+        "mq: abe at each queue",
+        [q["kind"] for q in tree],
+    )
     run("ping -c 200 -i 0.002 -Q 0xb8 10.7.0.2")
     run("ping -c 200 -i 0.002 10.7.0.2")
     tree = lib.qdiscs("v0")
@@ -319,7 +374,11 @@ def test_mq(t):
     run("tc qdisc del dev v0 parent 1:4")
     run("ethtool -L v0 tx 2 rx 2")
     run("ping -c 50 -i 0.002 10.7.0.2")
-    t.ok(not unbalanced("v0") and not left("v0"), "mq: change, replace, delete, fewer queues", unbalanced("v0"))
+    t.ok(
+        not unbalanced("v0") and not left("v0"),
+        "mq: change, replace, delete, fewer queues",
+        unbalanced("v0"),
+    )
     run("tc qdisc del dev v0 root")
     run("ip netns del far")
 
@@ -340,7 +399,11 @@ def test_gso(t):
         "tbf": (("root handle 1: tbf rate 20mbit burst 1600 limit 1000000",), "1:1"),
         "tbf, whole": (("root handle 1: tbf rate 20mbit burst 70000 limit 1000000",), "1:1"),
         "htb, prio": (
-            ("root handle 1: htb default 1", f"class 1:1 {big}", "parent 1:1 handle 2: prio bands 2 priomap" + " 0" * 16),
+            (
+                "root handle 1: htb default 1",
+                f"class 1:1 {big}",
+                "parent 1:1 handle 2: prio bands 2 priomap" + " 0" * 16,
+            ),
             "2:1",
         ),
     }
@@ -349,7 +412,10 @@ def test_gso(t):
             run("tc qdisc del dev out root", ns="r", check=False)
             for text in lines:
                 run("tc " + line("out", text), ns="r")
-            run(f"tc qdisc add dev out parent {place} handle 10: abe packets limit 100 min 20 max 80 {split}", ns="r")
+            run(
+                f"tc qdisc add dev out parent {place} handle 10: abe packets limit 100 min 20 max 80 {split}",
+                ns="r",
+            )
             wrong = []
             before = link_counters("r", "out")
 
@@ -365,16 +431,32 @@ def test_gso(t):
             st = net.stats()
             packets = st["green"]["sent"] + st["blue"]["sent"]
             mean = st["bytes"] / max(packets, 1)
-            t.ok(not wrong and not left("out", "r"), f"GSO, {name}, {split}: balance, then 0b 0p", "\n".join(wrong[:9]))
-            t.ok(sum(f["bytes"] for f in load.report["tcp"]) > 1e6, f"GSO, {name}, {split}: TCP works", load.report["tcp"])
+            t.ok(
+                not wrong and not left("out", "r"),
+                f"GSO, {name}, {split}: balance, then 0b 0p",
+                "\n".join(wrong[:9]),
+            )
+            t.ok(
+                sum(f["bytes"] for f in load.report["tcp"]) > 1e6,
+                f"GSO, {name}, {split}: TCP works",
+                load.report["tcp"],
+            )
             if split == "split_gso":
                 good = [packets, st["bytes"]] == sent and mean <= 1514
-                t.ok(good, f"GSO, {name}: packets and bytes are those of the device", (packets, st["bytes"], sent))
+                t.ok(
+                    good,
+                    f"GSO, {name}: packets and bytes are those of the device",
+                    (packets, st["bytes"], sent),
+                )
             elif name == "tbf":
                 # this parent splits what exceeds its bucket before abe sees it
                 t.ok(mean <= 1514, f"GSO, {name}: only segments come", mean)
             else:
-                t.ok(mean > 1600 and packets < st["packets"], f"GSO, {name}: packets stay whole", mean)
+                t.ok(
+                    mean > 1600 and packets < st["packets"],
+                    f"GSO, {name}: packets stay whole",
+                    mean,
+                )
     net.close()
 
 
@@ -388,7 +470,13 @@ def main():
         if not chosen or name in chosen:
             test_tree(t, port, name)
             t.note(f"at {time.monotonic():.1f} s")
-    for test, args in ((test_root, (port,)), (test_peek, (port,)), (test_limits, (port,)), (test_mq, ()), (test_gso, ())):
+    for test, args in (
+        (test_root, (port,)),
+        (test_peek, (port,)),
+        (test_limits, (port,)),
+        (test_mq, ()),
+        (test_gso, ()),
+    ):
         if not chosen or test.__name__ in chosen:
             test(t, *args)
             t.note(f"at {time.monotonic():.1f} s")

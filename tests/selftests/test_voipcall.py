@@ -50,8 +50,12 @@ def in_ns(ns, function):
 
 
 def start(ns, *args):
-    return subprocess.Popen(["ip", "netns", "exec", ns, "voipcall", *map(str, args)], text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return subprocess.Popen(
+        ["ip", "netns", "exec", ns, "voipcall", *map(str, args)],
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
 
 
 class Listener:
@@ -89,7 +93,13 @@ class Result:
 
     @property
     def good(self):
-        return self.status == 0 and self.listener_status == 0 and self.near and self.far and self.near["far_end"]
+        return (
+            self.status == 0
+            and self.listener_status == 0
+            and self.near
+            and self.far
+            and self.near["far_end"]
+        )
 
 
 class Capture:
@@ -126,10 +136,10 @@ class Packet:
         self.time = when
         if data[0] >> 4 == 4:
             self.tos, self.protocol = data[1], data[9]
-            data = data[(data[0] & 15) * 4:struct.unpack_from("!H", data, 2)[0]]
+            data = data[(data[0] & 15) * 4 : struct.unpack_from("!H", data, 2)[0]]
         else:
             self.tos, self.protocol = struct.unpack_from("!H", data)[0] >> 4 & 255, data[6]
-            data = data[40:40 + struct.unpack_from("!H", data, 4)[0]]
+            data = data[40 : 40 + struct.unpack_from("!H", data, 4)[0]]
         self.kind, self.service, self.payload = None, None, b""
         if self.protocol == 17:
             self.payload = data[8:]
@@ -138,7 +148,7 @@ class Packet:
             if self.kind == 0:
                 (self.service,) = struct.unpack_from("!I", data, 16)
             if self.kind in (2, 4):  # Data, DataAck
-                self.payload = data[data[4] * 4:]
+                self.payload = data[data[4] * 4 :]
 
     @property
     def rtcp(self):
@@ -186,7 +196,11 @@ def rating(m):
 
 def check_rating(t, m, text):
     r, mos = rating(m)
-    t.ok(near(m["r"], r, 1e-4) and near(m["mos"], mos, 1e-5), f"{text}: R {r:.2f} and MOS {mos:.2f} follow from the rest", m)
+    t.ok(
+        near(m["r"], r, 1e-4) and near(m["mos"], mos, 1e-5),
+        f"{text}: R {r:.2f} and MOS {mos:.2f} follow from the rest",
+        m,
+    )
 
 
 def directions(c):
@@ -200,18 +214,28 @@ def check_clean(t, c, frames, text):
     The listener talks until it hears the goodbye, so it may have a frame more or less.
     """
     wrong = []
-    if c.good and (c.near["sent"]["packets"] != frames or not near(c.far["sent"]["packets"], frames, 1)):
+    if c.good and (
+        c.near["sent"]["packets"] != frames or not near(c.far["sent"]["packets"], frames, 1)
+    ):
         wrong.append(f"not {frames} frames")
     for sent, received in directions(c) if c.good else ():
         got = received["received"]
-        if got["packets"] != sent["packets"] or got["bytes"] != sent["bytes"] or sent["not_sent"] or any(
-                got[k] for k in ("lost", "duplicates", "reordered", "not_sent", "ce")):
+        if (
+            got["packets"] != sent["packets"]
+            or got["bytes"] != sent["bytes"]
+            or sent["not_sent"]
+            or any(got[k] for k in ("lost", "duplicates", "reordered", "not_sent", "ce"))
+        ):
             wrong.append(f"sent {sent}, received {got}")
         if received["loss"] != 0:
             wrong.append(f"loss {received['loss']}")
     if c.good and c.near["far_end"]["received"] != c.far["received"]:
         wrong.append("the caller reports other figures than the listener")
-    t.ok(c.good and not wrong, f"{text}: both ends count {frames} frames each way", "\n".join([*wrong, str(c)]))
+    t.ok(
+        c.good and not wrong,
+        f"{text}: both ends count {frames} frames each way",
+        "\n".join([*wrong, str(c)]),
+    )
 
 
 # Usage and errors
@@ -265,18 +289,30 @@ def test_usage(t):
     t.ok(not wrong, f"{len(cases)} ways of wrong usage: exit 2 and the reason", "\n".join(wrong))
     for args in (["--help"], ["-h"], ["call", "--help"], ["listen", "-h"]):
         res = run(["voipcall", *args], check=False, timeout=30)
-        t.ok(res.returncode == 0 and res.stdout.startswith("usage: voipcall") and not res.stderr, f"{' '.join(args)}: help, exit 0", res)
+        t.ok(
+            res.returncode == 0 and res.stdout.startswith("usage: voipcall") and not res.stderr,
+            f"{' '.join(args)}: help, exit 0",
+            res,
+        )
 
 
 def check_error(t, res, message, text):
-    t.ok(res.returncode == 1 and message in res.stderr and not res.stdout, f"{text}: exit 1 and the reason",
-         f"exit {res.returncode}, {res.stderr!r} lacks {message!r}, {res.stdout!r}")
+    t.ok(
+        res.returncode == 1 and message in res.stderr and not res.stdout,
+        f"{text}: exit 1 and the reason",
+        f"exit {res.returncode}, {res.stderr!r} lacks {message!r}, {res.stdout!r}",
+    )
 
 
 def test_no_dccp(t):
     """Before the modules are loaded."""
     for command in (["call", B4], ["call", "::1"], ["listen"], ["listen", "-4"], ["listen", "-6"]):
-        check_error(t, run(["voipcall", *command], check=False, timeout=30), "modprobe -a dccp_ipv4 dccp_ipv6", f"{' '.join(command)} without DCCP")
+        check_error(
+            t,
+            run(["voipcall", *command], check=False, timeout=30),
+            "modprobe -a dccp_ipv4 dccp_ipv6",
+            f"{' '.join(command)} without DCCP",
+        )
 
 
 def test_errors(t):
@@ -289,14 +325,35 @@ def test_errors(t):
     check_error(t, call(B6), "Connection refused", "DCCPv6, nobody listens")
     check_error(t, call("192.0.2.1", "--udp"), "", "UDP, no such host")
     check_error(t, call(B4, "-6"), f"{B4}:", "an IPv4 address with -6")
-    check_error(t, call(B4, "--ccid", "99"), "CCID 99 is not in this kernel", "a CCID that the kernel has not")
-    check_error(t, call(B4, "--ccid", "99,3"), "CCID 99 is not in this kernel", "the same, first of two")
-    check_error(t, run(["voipcall", "listen", "--ccid", "98"], check=False, timeout=30), "CCID 98 is not", "the same, listening")
+    check_error(
+        t,
+        call(B4, "--ccid", "99"),
+        "CCID 99 is not in this kernel",
+        "a CCID that the kernel has not",
+    )
+    check_error(
+        t, call(B4, "--ccid", "99,3"), "CCID 99 is not in this kernel", "the same, first of two"
+    )
+    check_error(
+        t,
+        run(["voipcall", "listen", "--ccid", "98"], check=False, timeout=30),
+        "CCID 98 is not",
+        "the same, listening",
+    )
     for mode in ("--udp", "--blue"):  # the latter stands for DCCP
         one = Listener(mode)
-        check_error(t, run(["voipcall", "listen", mode], ns="b", check=False, timeout=30), "Address already in use", f"{mode}: a port in use")
+        check_error(
+            t,
+            run(["voipcall", "listen", mode], ns="b", check=False, timeout=30),
+            "Address already in use",
+            f"{mode}: a port in use",
+        )
         status, reports, _ = one.end(signal.SIGTERM)
-        t.ok(status == 0 and not reports, f"{mode}: a listener without calls ends well on SIGTERM", (status, reports))
+        t.ok(
+            status == 0 and not reports,
+            f"{mode}: a listener without calls ends well on SIGTERM",
+            (status, reports),
+        )
     # drops all
     tc("qdisc add dev eth0 root netem loss 100%", "a")
     before = time.monotonic()
@@ -324,8 +381,15 @@ def peer_gone(t, udp):
     one.process.kill()
     out, err = caller.communicate(timeout=120)
     report = json.loads(out)
-    t.ok(caller.returncode == 1 and report["failure"] and 2.5 < report["duration"] < 4 and report["received"]["packets"] > 100 and report["far_end"] is None,
-         f"{name}: a peer that is killed: report and exit 1", (caller.returncode, err, out))
+    t.ok(
+        caller.returncode == 1
+        and report["failure"]
+        and 2.5 < report["duration"] < 4
+        and report["received"]["packets"] > 100
+        and report["far_end"] is None,
+        f"{name}: a peer that is killed: report and exit 1",
+        (caller.returncode, err, out),
+    )
     t.note(err)
     one.end()
     # unreachable: nobody says anything, on either side
@@ -339,9 +403,15 @@ def peer_gone(t, udp):
     status, reports, said = one.end()
     for dev in ("in", "out"):
         run(f"tc qdisc del dev {dev} root", ns="r")
-    good = [r["duration"] < 20 and r["failure"] and r["received"]["packets"] > 100 for r in (report, *reports)]
-    t.ok(caller.returncode == 1 and status == 1 and good == [True, True], f"{name}: a dead path: both sides report and exit 1",
-         (caller.returncode, err, out, status, said, reports))
+    good = [
+        r["duration"] < 20 and r["failure"] and r["received"]["packets"] > 100
+        for r in (report, *reports)
+    ]
+    t.ok(
+        caller.returncode == 1 and status == 1 and good == [True, True],
+        f"{name}: a dead path: both sides report and exit 1",
+        (caller.returncode, err, out, status, said, reports),
+    )
     t.note(err + said)
     # unreachable for a while: frames are not sent
     one = Listener("--once", *mode)
@@ -354,8 +424,13 @@ def peer_gone(t, udp):
     report = json.loads(out)
     status, reports, said = one.end()
     if udp:
-        t.ok(caller.returncode == 0 and near(report["sent"]["not_sent"], 100, 5) and reports[0]["received"]["not_sent"] == report["sent"]["not_sent"],
-             f"{name}: no route for two seconds", (out, err, said))
+        t.ok(
+            caller.returncode == 0
+            and near(report["sent"]["not_sent"], 100, 5)
+            and reports[0]["received"]["not_sent"] == report["sent"]["not_sent"],
+            f"{name}: no route for two seconds",
+            (out, err, said),
+        )
     # the listener is told to end
     one = Listener(*mode)
     caller = calling("--time", 20)
@@ -363,8 +438,15 @@ def peer_gone(t, udp):
     status, reports, said = one.end(signal.SIGTERM)
     out, err = caller.communicate(timeout=120)
     report = json.loads(out)
-    t.ok(status == 0 and len(reports) == 1 and caller.returncode == 1 and report["failure"] == "the other side hung up" and report["far_end"],
-         f"{name}: a listener that hangs up: both report", (status, reports, said, out, err))
+    t.ok(
+        status == 0
+        and len(reports) == 1
+        and caller.returncode == 1
+        and report["failure"] == "the other side hung up"
+        and report["far_end"],
+        f"{name}: a listener that hangs up: both report",
+        (status, reports, said, out, err),
+    )
     # the caller is
     one = Listener("--once", *mode)
     caller = calling("--time", 20)
@@ -373,8 +455,15 @@ def peer_gone(t, udp):
     out, err = caller.communicate(timeout=120)
     status, reports, said = one.end()
     report = json.loads(out)
-    t.ok(status == 0 and caller.returncode == 0 and report["far_end"] and near(report["duration"], 2, 0.2) and report["failure"] is None,
-         f"{name}: a caller that is interrupted says goodbye, and both report", (caller.returncode, out, err, status, said))
+    t.ok(
+        status == 0
+        and caller.returncode == 0
+        and report["far_end"]
+        and near(report["duration"], 2, 0.2)
+        and report["failure"] is None,
+        f"{name}: a caller that is interrupted says goodbye, and both report",
+        (caller.returncode, out, err, status, said),
+    )
 
 
 def test_gone_udp(t):
@@ -392,33 +481,67 @@ def test_clean(t):
     for codec, payload in CODECS.items():
         c = Result("--codec", codec, "--time", 2)
         check_clean(t, c, 100, f"UDP, {codec}")
-        t.ok(c.good and c.near["sent"]["bytes"] == 100 * (payload + 12), f"UDP, {codec}: {payload} bytes and RTP's 12", c)
+        t.ok(
+            c.good and c.near["sent"]["bytes"] == 100 * (payload + 12),
+            f"UDP, {codec}: {payload} bytes and RTP's 12",
+            c,
+        )
     for ns in "ab":  # the kernel's CCID 3 complains about round trips of 0
         netem("delay 2ms", ns)
     ours = () if run("modprobe dccp_tfrc", check=False).returncode else (4, 248)
     for ccid in (2, 3, *ours):
         for host in (B4, B6):
-            c = Result("--ccid", "2,3" if ccid == 2 else f"{ccid},2", "--time", 4, "--codec", "g729", host=host, udp=False, listen=("--ccid", f"{ccid},2" if ccid == 3 else ccid))
+            c = Result(
+                "--ccid",
+                "2,3" if ccid == 2 else f"{ccid},2",
+                "--time",
+                4,
+                "--codec",
+                "g729",
+                host=host,
+                udp=False,
+                listen=("--ccid", f"{ccid},2" if ccid == 3 else ccid),
+            )
             check_clean(t, c, 200, f"DCCP, CCID {ccid}, {host}")
             if c.good:
-                t.ok([c.near["ccid"], c.near["ccid_rx"], c.far["ccid"], c.far["ccid_rx"]] == [ccid] * 4, f"CCID {ccid} is in use and reported", c)
+                t.ok(
+                    [c.near["ccid"], c.near["ccid_rx"], c.far["ccid"], c.far["ccid_rx"]]
+                    == [ccid] * 4,
+                    f"CCID {ccid} is in use and reported",
+                    c,
+                )
     for ccid in ours:
         both = Capture("in"), Capture("out")
         c = Result("--ccid", ccid, "--green", "--time", 2, udp=False, listen=("--ccid", ccid))
         tos = {p.tos for x in both for p in (Packet(*q) for q in x.packets()) if p.rtp}
-        t.ok(c.good and {x >> 2 for x in tos} == {46}, f"CCID {ccid}: --green, whatever it does about ECN: {tos}", c)
+        t.ok(
+            c.good and {x >> 2 for x in tos} == {46},
+            f"CCID {ccid}: --green, whatever it does about ECN: {tos}",
+            c,
+        )
     for ns in "ab":
         netem(None, ns)
     c = Result("--time", 2, host=B6)
     check_clean(t, c, 100, "UDP, IPv6")
-    t.ok(c.good and c.near["remote"] == f"[{B6}]:5004" and c.far["local"] == f"[{B6}]:5004", "IPv6 addresses in the report", c)
+    t.ok(
+        c.good and c.near["remote"] == f"[{B6}]:5004" and c.far["local"] == f"[{B6}]:5004",
+        "IPv6 addresses in the report",
+        c,
+    )
     c = Result("--time", 2, "--ptime", 10, "--port", 7000, "-4", listen=("--port", 7000, "-4"))
     check_clean(t, c, 200, "UDP, 10 ms, another port, IPv4 only")
     c = Result("--time", 2, "-6", host=B6, udp=False, listen=("-6",))
     check_clean(t, c, 100, "DCCP, IPv6 only")
     c = Result("--time", 2, "--one-way", udp=False)
-    t.ok(c.good and c.far["received"]["packets"] == 100 and c.far["sent"]["packets"] == 0 and c.near["received"]["packets"] == 0 and c.near["r"] is None,
-         "--one-way: the listener does not talk", c)
+    t.ok(
+        c.good
+        and c.far["received"]["packets"] == 100
+        and c.far["sent"]["packets"] == 0
+        and c.near["received"]["packets"] == 0
+        and c.near["r"] is None,
+        "--one-way: the listener does not talk",
+        c,
+    )
 
 
 def test_many(t):
@@ -430,20 +553,43 @@ def test_many(t):
         time.sleep(1)
         status, reports, said = one.end(signal.SIGTERM)
         good = [r["received"]["packets"] == 150 and not r["failure"] for r in (*out, *reports)]
-        t.ok(status == 0 and good == [True] * 10 and {r["local"] for r in out} == {r["remote"] for r in reports},
-             f"{mode}: five calls at once, each with its report", (status, said, out, reports))
+        t.ok(
+            status == 0
+            and good == [True] * 10
+            and {r["local"] for r in out} == {r["remote"] for r in reports},
+            f"{mode}: five calls at once, each with its report",
+            (status, said, out, reports),
+        )
 
 
 def test_text(t):
     one = Listener("--udp")
-    res = run("voipcall call 10.0.2.1 --udp --time 3 --interval 1 --codec opus", ns="a", check=False)
+    res = run(
+        "voipcall call 10.0.2.1 --udp --time 3 --interval 1 --codec opus", ns="a", check=False
+    )
     lines = res.stdout.splitlines()
-    t.ok(res.returncode == 0 and len([x for x in lines if " s  sent " in x]) == 2, "--interval: lines of progress", res.stdout)
-    t.ok("150 received, 0 lost (0.00 %)" in res.stdout and "150 at 40" in res.stdout and "no published Ie and Bpl" in res.stdout,
-         "the report as text", res.stdout)
+    t.ok(
+        res.returncode == 0 and len([x for x in lines if " s  sent " in x]) == 2,
+        "--interval: lines of progress",
+        res.stdout,
+    )
+    t.ok(
+        "150 received, 0 lost (0.00 %)" in res.stdout
+        and "150 at 40" in res.stdout
+        and "no published Ie and Bpl" in res.stdout,
+        "the report as text",
+        res.stdout,
+    )
     res = run("voipcall call 10.0.2.1 --udp --time 3 --interval 1 --json", ns="a", check=False)
-    t.ok(json.loads(res.stdout)["sent"]["packets"] == 150 and len(res.stderr.splitlines()) == 2, "--json: progress goes elsewhere", res)
-    t.ok("not by ear" in run("voipcall call 10.0.2.1 --udp --time 1", ns="a").stdout, "R and MOS are said to be an estimate")
+    t.ok(
+        json.loads(res.stdout)["sent"]["packets"] == 150 and len(res.stderr.splitlines()) == 2,
+        "--json: progress goes elsewhere",
+        res,
+    )
+    t.ok(
+        "not by ear" in run("voipcall call 10.0.2.1 --udp --time 1", ns="a").stdout,
+        "R and MOS are said to be an estimate",
+    )
     one.end(signal.SIGTERM)
 
 
@@ -461,34 +607,79 @@ def test_wire(t):
         rtp = [p for p in there if p.rtp]
         t.ok(c.good and len(rtp) == 600, f"{name}: 600 RTP packets on the wire", (len(rtp), str(c)))
         data = [p for p in there + back if p.payload]
-        t.ok({p.tos >> 2 for p in data} == {46}, f"{name}: --green is DSCP 46, back, too", {p.tos for p in data})
-        t.ok({p.tos & 3 for p in data} == {0} or not udp, f"{name}: not ECN-capable unless asked", {p.tos for p in data})
-        t.ok({(p.payload[1] & 127, len(p.payload)) for p in rtp} == {(18, 32)}, f"{name}: payload type 18, 20 bytes", {p.payload[:2] for p in rtp})
-        t.ok([p.payload[1] >> 7 for p in rtp] == [1] + [0] * 599, f"{name}: the marker is on the first packet")
+        t.ok(
+            {p.tos >> 2 for p in data} == {46},
+            f"{name}: --green is DSCP 46, back, too",
+            {p.tos for p in data},
+        )
+        t.ok(
+            {p.tos & 3 for p in data} == {0} or not udp,
+            f"{name}: not ECN-capable unless asked",
+            {p.tos for p in data},
+        )
+        t.ok(
+            {(p.payload[1] & 127, len(p.payload)) for p in rtp} == {(18, 32)},
+            f"{name}: payload type 18, 20 bytes",
+            {p.payload[:2] for p in rtp},
+        )
+        t.ok(
+            [p.payload[1] >> 7 for p in rtp] == [1] + [0] * 599,
+            f"{name}: the marker is on the first packet",
+        )
         seq = [struct.unpack_from("!H", p.payload, 2)[0] for p in rtp]
         ts = [struct.unpack_from("!I", p.payload, 4)[0] for p in rtp]
-        t.ok(all((b - a) % 65536 == 1 for a, b in itertools.pairwise(seq)) and all((b - a) % 2**32 == 160 for a, b in itertools.pairwise(ts)),
-             f"{name}: sequence numbers by 1, time stamps by 160")
+        t.ok(
+            all((b - a) % 65536 == 1 for a, b in itertools.pairwise(seq))
+            and all((b - a) % 2**32 == 160 for a, b in itertools.pairwise(ts)),
+            f"{name}: sequence numbers by 1, time stamps by 160",
+        )
         drift = [p.time - rtp[0].time - 0.02 * n for n, p in enumerate(rtp)]
         limit = 0.0005 if udp else 0.012
-        t.ok(-limit < min(drift) and max(drift) < limit, f"{name}: frames leave by the clock, without drift", (min(drift), max(drift)))
+        t.ok(
+            -limit < min(drift) and max(drift) < limit,
+            f"{name}: frames leave by the clock, without drift",
+            (min(drift), max(drift)),
+        )
         rtcp = [p.payload for p in there + back if p.rtcp]
         types = [rtcp_types(p) for p in rtcp]
-        t.ok(None not in types and all(x[:2] in ([200, 202], [201, 202]) for x in types), f"{name}: RTCP: SR or RR, then SDES", types)
-        t.ok([200, 202] in types and all(x[2:] in ([], [204], [203], [204, 203]) for x in types), f"{name}: RTCP: APP, BYE", types)
+        t.ok(
+            None not in types and all(x[:2] in ([200, 202], [201, 202]) for x in types),
+            f"{name}: RTCP: SR or RR, then SDES",
+            types,
+        )
+        t.ok(
+            [200, 202] in types and all(x[2:] in ([], [204], [203], [204, 203]) for x in types),
+            f"{name}: RTCP: APP, BYE",
+            types,
+        )
         times = [p.time for p in there if p.rtcp][2:-2]
         gaps = [b - a for a, b in itertools.pairwise(times)]
         t.ok(all(2 < g < 6.3 for g in gaps), f"{name}: RTCP every 5 s at random", gaps)
         if not udp:
-            t.ok([p.service for p in there if p.kind == 0] == [RTPA], "DCCP: service code RTPA", [p.service for p in there if p.kind == 0])
+            t.ok(
+                [p.service for p in there if p.kind == 0] == [RTPA],
+                "DCCP: service code RTPA",
+                [p.service for p in there if p.kind == 0],
+            )
             rtt = c.near["round_trip_ms"]
             t.ok(rtt is not None and 0 <= rtt < 5, "DCCP: RTCP tells the round trip", rtt)
-    for args, listen, want in (((), (), (0, 0)), (("--dscp", 45), (), (45, 45)), (("--blue",), ("--green",), (0, 46)), (("--ecn", "--green"), (), (46, 46))):
+    for args, listen, want in (
+        ((), (), (0, 0)),
+        (("--dscp", 45), (), (45, 45)),
+        (("--blue",), ("--green",), (0, 46)),
+        (("--ecn", "--green"), (), (46, 46)),
+    ):
         both = Capture("in"), Capture("out")
         c = Result("--time", 0.5, *args, host=B6, listen=listen)
         tos = [{p.tos for p in (Packet(*q) for q in x.packets()) if p.rtp} for x in both]
         ecn = 2 if "--ecn" in args else 0
-        t.ok(c.good and tos == [{w << 2 | ecn} for w in want] and (c.near["dscp"], c.far["dscp"]) == want, f"UDPv6, call {args} listen {listen}: marks {want}", (tos, c))
+        t.ok(
+            c.good
+            and tos == [{w << 2 | ecn} for w in want]
+            and (c.near["dscp"], c.far["dscp"]) == want,
+            f"UDPv6, call {args} listen {listen}: marks {want}",
+            (tos, c),
+        )
 
 
 # Against netem
@@ -507,19 +698,40 @@ def test_delay(t):
             d = m["delay_ms"]
             # stock CCIDs send with the jiffies; the first packets wait for the first feedback
             late = 0.5 if udp else 8
-            t.ok(near(d["min"], want, 0.5) and near(d["median"], want, late) and d["min"] <= d["median"] <= d["p99"] <= d["max"],
-                 f"{name}: delay {want} ms", d)
-            t.ok(near(m["variation_ms"]["median"], d["median"] - d["min"], 1e-6), f"{name}: variation is delay above the smallest", m)
-            t.ok(near(m["mouth_to_ear_ms"], d["min"] + m["buffer_ms"] + 20, 1e-3), f"{name}: mouth to ear", m)
+            t.ok(
+                near(d["min"], want, 0.5)
+                and near(d["median"], want, late)
+                and d["min"] <= d["median"] <= d["p99"] <= d["max"],
+                f"{name}: delay {want} ms",
+                d,
+            )
+            t.ok(
+                near(m["variation_ms"]["median"], d["median"] - d["min"], 1e-6),
+                f"{name}: variation is delay above the smallest",
+                m,
+            )
+            t.ok(
+                near(m["mouth_to_ear_ms"], d["min"] + m["buffer_ms"] + 20, 1e-3),
+                f"{name}: mouth to ear",
+                m,
+            )
             check_rating(t, m, name)
             if udp:
                 t.ok(m["jitter_ms"] < 0.1 and near(d["p99"], want, 0.5), f"{name}: no jitter", m)
-        t.ok(near(c.near["round_trip_ms"], 80, 1) and near(c.far["round_trip_ms"], 80, 1), f"{name}: round trip 80 ms", (c.near["round_trip_ms"], c.far["round_trip_ms"]))
+        t.ok(
+            near(c.near["round_trip_ms"], 80, 1) and near(c.far["round_trip_ms"], 80, 1),
+            f"{name}: round trip 80 ms",
+            (c.near["round_trip_ms"], c.far["round_trip_ms"]),
+        )
         check_rating(t, c.near["far_end"], f"{name}, far end")
     netem("delay 300ms", "a")
     netem(None, "b")
     c = Result("--time", 4, listen=("--playout", 50))
-    t.ok(c.good and near(c.far["mouth_to_ear_ms"], 370, 1), "--playout 50: 300 + 50 + 20 ms from mouth to ear", c)
+    t.ok(
+        c.good and near(c.far["mouth_to_ear_ms"], 370, 1),
+        "--playout 50: 300 + 50 + 20 ms from mouth to ear",
+        c,
+    )
     check_rating(t, c.far, "long delay")
     netem()
 
@@ -528,18 +740,41 @@ def test_jitter(t):
     netem("delay 30ms 9ms")
     c = Result("--time", 60, "--codec", "g729", listen=("--playout", 100))
     d = c.far["delay_ms"]
-    t.ok(c.good and c.far["received"]["packets"] == 3000 and c.far["received"]["late"] == 0, "jitter: all packets come in time", c)
-    t.ok(near(d["mean"], 30, 0.5) and near(d["median"], 30, 0.7) and near(d["min"], 21, 0.3) and near(d["max"], 39, 0.3), "jitter: uniform delay of 21 to 39 ms", d)
+    t.ok(
+        c.good and c.far["received"]["packets"] == 3000 and c.far["received"]["late"] == 0,
+        "jitter: all packets come in time",
+        c,
+    )
+    t.ok(
+        near(d["mean"], 30, 0.5)
+        and near(d["median"], 30, 0.7)
+        and near(d["min"], 21, 0.3)
+        and near(d["max"], 39, 0.3),
+        "jitter: uniform delay of 21 to 39 ms",
+        d,
+    )
     # the mean distance of two uniform numbers is a third of the range; the estimate is over 16 packets or so
-    t.ok(near(c.far["jitter_ms"], 6, 2.5) and c.far["jitter_max_ms"] < 11, "jitter: about 6 ms", c.far["jitter_ms"])
+    t.ok(
+        near(c.far["jitter_ms"], 6, 2.5) and c.far["jitter_max_ms"] < 11,
+        "jitter: about 6 ms",
+        c.far["jitter_ms"],
+    )
     check_rating(t, c.far, "jitter")
     c = Result("--time", 60, "--codec", "g729", listen=("--playout", 0))
     late = c.far["received"]["late"] / 3000
-    t.ok(c.good and 0 < late < 1 and near(c.far["effective_loss"], late, 1e-9), "playout 0: who is slower than the first packet is late", c)
+    t.ok(
+        c.good and 0 < late < 1 and near(c.far["effective_loss"], late, 1e-9),
+        "playout 0: who is slower than the first packet is late",
+        c,
+    )
     check_rating(t, c.far, "late packets")
     c = Result("--time", 60, "--codec", "g729")
     late = c.far["received"]["late"] / 3000
-    t.ok(c.good and late < 0.02 and 15 < c.far["buffer_ms"] < 60, f"adaptive playout: {late:.2%} late, buffer {c.far['buffer_ms']:.1f} ms", c)
+    t.ok(
+        c.good and late < 0.02 and 15 < c.far["buffer_ms"] < 60,
+        f"adaptive playout: {late:.2%} late, buffer {c.far['buffer_ms']:.1f} ms",
+        c,
+    )
     netem()
 
 
@@ -548,45 +783,101 @@ def drops(ns="a"):
 
 
 def test_loss(t):
-    for spec, codec in (("loss 5%", "g711"), ("loss 20%", "g729"), ("loss gemodel 2% 25% 100% 0%", "g711")):
+    for spec, codec in (
+        ("loss 5%", "g711"),
+        ("loss 20%", "g729"),
+        ("loss gemodel 2% 25% 100% 0%", "g711"),
+    ):
         netem(f"delay 5ms {spec}")
         c = Result("--codec", codec, "--time", 40)
         m = c.far
         # the drops of the device are packets of RTCP, too
         lost, dropped = m["received"]["lost"], drops()
-        t.ok(c.good and lost + m["received"]["packets"] == 2000 and 0 <= dropped - lost <= 12, f"{spec}: {lost} lost, as the device says", (dropped, str(c)))
-        t.ok(near(m["loss"], lost / 2000, 1e-9) and c.near["received"]["lost"] == 0, f"{spec}: loss {m['loss']:.3f}, none back", m)
+        t.ok(
+            c.good and lost + m["received"]["packets"] == 2000 and 0 <= dropped - lost <= 12,
+            f"{spec}: {lost} lost, as the device says",
+            (dropped, str(c)),
+        )
+        t.ok(
+            near(m["loss"], lost / 2000, 1e-9) and c.near["received"]["lost"] == 0,
+            f"{spec}: loss {m['loss']:.3f}, none back",
+            m,
+        )
         burst = m["burst_ratio"]
-        t.ok(near(burst, 4, 1.5) if "gemodel" in spec else near(burst, 1, 0.15), f"{spec}: burst ratio {burst:.2f}", m)
+        t.ok(
+            near(burst, 4, 1.5) if "gemodel" in spec else near(burst, 1, 0.15),
+            f"{spec}: burst ratio {burst:.2f}",
+            m,
+        )
         check_rating(t, m, spec)
     netem("duplicate 10%")
     c = Result("--time", 20)
     got = c.far["received"]
-    t.ok(c.good and got["packets"] == 1000 and got["lost"] == 0 and near(got["duplicates"], 100, 40), "duplicates are counted and nothing else", c)
+    t.ok(
+        c.good and got["packets"] == 1000 and got["lost"] == 0 and near(got["duplicates"], 100, 40),
+        "duplicates are counted and nothing else",
+        c,
+    )
     netem("delay 30ms reorder 10%")
     c = Result("--time", 20)
     got = c.far["received"]
-    t.ok(c.good and got["packets"] == 1000 and got["lost"] == 0 and got["duplicates"] == 0 and near(got["reordered"], 90, 40), "reordered packets are no loss", c)
+    t.ok(
+        c.good
+        and got["packets"] == 1000
+        and got["lost"] == 0
+        and got["duplicates"] == 0
+        and near(got["reordered"], 90, 40),
+        "reordered packets are no loss",
+        c,
+    )
     netem("loss 10% ecn")
     c = Result("--time", 20, "--ecn")
     got = c.far["received"]
-    t.ok(c.good and got["lost"] == 0 and near(got["ce"], 100, 40) and c.far["ecn"], "--ecn: marks instead of losses", c)
+    t.ok(
+        c.good and got["lost"] == 0 and near(got["ce"], 100, 40) and c.far["ecn"],
+        "--ecn: marks instead of losses",
+        c,
+    )
     c = Result("--time", 20, "--ecn", host=B6)
-    t.ok(c.good and c.far["received"]["lost"] == 0 and near(c.far["received"]["ce"], 100, 40), "--ecn: IPv6, too", c)
+    t.ok(
+        c.good and c.far["received"]["lost"] == 0 and near(c.far["received"]["ce"], 100, 40),
+        "--ecn: IPv6, too",
+        c,
+    )
     netem("delay 20ms loss 1%")
     netem("delay 20ms", "b")
     for ccid in (2, 3):
         # After losses the kernel's own CCIDs stop for good in about one of twenty calls.
         for _ in range(5):
-            c = Result("--ccid", ccid, "--codec", "g729", "--time", 20, "--one-way", "--timeout", 30, udp=False)
+            c = Result(
+                "--ccid",
+                ccid,
+                "--codec",
+                "g729",
+                "--time",
+                20,
+                "--one-way",
+                "--timeout",
+                30,
+                udp=False,
+            )
             if c.good:
                 break
-            t.ok(c.near["failure"] and c.near["sent"]["not_sent"] > 100, f"CCID {ccid}: it stopped, and the caller says so", c)
+            t.ok(
+                c.near["failure"] and c.near["sent"]["not_sent"] > 100,
+                f"CCID {ccid}: it stopped, and the caller says so",
+                c,
+            )
         t.ok(c.good, f"CCID {ccid}: a call with losses comes to its end", c)
         if c.good:
             sent, got = c.near["sent"], c.far["received"]
-            t.ok(sent["packets"] + sent["not_sent"] == 1000 and got["packets"] + got["lost"] == sent["packets"] and got["not_sent"] == sent["not_sent"],
-                 f"CCID {ccid}: each frame is received, lost or not sent", (sent, got))
+            t.ok(
+                sent["packets"] + sent["not_sent"] == 1000
+                and got["packets"] + got["lost"] == sent["packets"]
+                and got["not_sent"] == sent["not_sent"],
+                f"CCID {ccid}: each frame is received, lost or not sent",
+                (sent, got),
+            )
             check_rating(t, c.far, f"CCID {ccid}, loss")
     netem()
     netem(None, "b")
@@ -598,21 +889,38 @@ def test_not_sent(t):
     netem("delay 20ms")
     c = Result("--ccid", 3, "--time", 30, "--one-way", udp=False)
     sent, m = c.near["sent"], c.far
-    t.ok(c.good and sent["not_sent"] > 300 and sent["packets"] + sent["not_sent"] == 1500, "what DCCP refuses is counted, and the clock goes on", c)
+    t.ok(
+        c.good and sent["not_sent"] > 300 and sent["packets"] + sent["not_sent"] == 1500,
+        "what DCCP refuses is counted, and the clock goes on",
+        c,
+    )
     t.ok(m["received"]["not_sent"] == sent["not_sent"], "the receiver knows", m["received"])
     missing = m["received"]["lost"] + m["received"]["late"] + sent["not_sent"]
-    t.ok(near(m["effective_loss"], missing / 1500, 1e-6), "and holds it for loss", (m["effective_loss"], missing / 1500))
+    t.ok(
+        near(m["effective_loss"], missing / 1500, 1e-6),
+        "and holds it for loss",
+        (m["effective_loss"], missing / 1500),
+    )
     check_rating(t, m, "not sent")
     rate = c.near["rate"]
-    t.ok(rate and 0 < rate["allowed"] < 12000 and rate["p"] > 0 and rate["rtt_ms"] > 20, "the rate that CCID 3 allows is reported", rate)
+    t.ok(
+        rate and 0 < rate["allowed"] < 12000 and rate["p"] > 0 and rate["rtt_ms"] > 20,
+        "the rate that CCID 3 allows is reported",
+        rate,
+    )
     again = Result("--ccid", 3, "--time", 10, "--one-way", "--tx-queue", 50, udp=False)
-    t.ok(again.good and again.far["delay_ms"]["max"] > 1.5 * m["delay_ms"]["max"], "--tx-queue: a longer queue makes for more delay", (again.far["delay_ms"], m["delay_ms"]))
+    t.ok(
+        again.good and again.far["delay_ms"]["max"] > 1.5 * m["delay_ms"]["max"],
+        "--tx-queue: a longer queue makes for more delay",
+        (again.far["delay_ms"], m["delay_ms"]),
+    )
     run("tc qdisc del dev out root", ns="r")
     netem()
 
 
 def test_adaptive(t):
     """A path that becomes slow, and fast again."""
+
     def set_rate(rate, verb="change"):
         tc(f"qdisc {verb} dev out root tbf rate {rate}kbit burst 1600 limit 3000", "r")
 
@@ -624,30 +932,72 @@ def test_adaptive(t):
 
     for ns in "ab":
         netem("delay 20ms", ns)
-    for ccid, codec, top in ((3, "opus", "40"), (4, "opus", "40"), (3, "amr-wb", "23.85"), (248, "opus", "40"))[: None if lib.LONG else 2]:
+    for ccid, codec, top in (
+        (3, "opus", "40"),
+        (4, "opus", "40"),
+        (3, "amr-wb", "23.85"),
+        (248, "opus", "40"),
+    )[: None if lib.LONG else 2]:
         if ccid != 3 and run("modprobe dccp_tfrc", check=False).returncode:
             t.skip(f"CCID {ccid}", "its module is not there")
             continue
         set_rate(1000, "add")
         two_way = ccid != 3
-        c = Result("--ccid", ccid, "--codec", codec, "--duplex" if two_way else "--one-way", "--time", 80, "--interval", 1,
-                   "--green", udp=False, listen=("--ccid", ccid), during=during)
+        c = Result(
+            "--ccid",
+            ccid,
+            "--codec",
+            codec,
+            "--duplex" if two_way else "--one-way",
+            "--time",
+            80,
+            "--interval",
+            1,
+            "--green",
+            udp=False,
+            listen=("--ccid", ccid),
+            during=during,
+        )
         codec = f"CCID {ccid}, {codec}"
-        t.ok(c.good and c.near["ccid"] == ccid and c.near["rate"] and c.near["rate"]["rtt_ms"] > 39, f"{codec}: in use, with a rate", c)
-        modes = [line.partition(" kbit/s")[0].rpartition(", ")[2] for line in c.said.splitlines() if "kbit/s" in line]
+        t.ok(
+            c.good and c.near["ccid"] == ccid and c.near["rate"] and c.near["rate"]["rtt_ms"] > 39,
+            f"{codec}: in use, with a rate",
+            c,
+        )
+        modes = [
+            line.partition(" kbit/s")[0].rpartition(", ")[2]
+            for line in c.said.splitlines()
+            if "kbit/s" in line
+        ]
         t.ok(c.good and len(modes) >= 75, f"{codec}: a call of 80 s", c)
         t.note(f"{codec}: {' '.join(modes)}; {c.near['sent']}; {c.far['received']}")
         rates = [float(m) for m in modes]
         t.ok(modes[4:9] == [top] * 5, f"{codec}: first the best mode", modes[:10])
         slow = sum(rates[14:34]) / 20
-        t.ok(slow < 0.6 * float(top), f"{codec}: on the slow path {slow:.1f} kbit/s on average", modes[10:35])
+        t.ok(
+            slow < 0.6 * float(top),
+            f"{codec}: on the slow path {slow:.1f} kbit/s on average",
+            modes[10:35],
+        )
         t.ok(modes[-5:] == [top] * 5, f"{codec}: and up again", modes[35:])
-        t.ok(c.near["sent"]["switches"] < 60, f"{codec}: without swinging: {c.near['sent']['switches']} changes", modes)
+        t.ok(
+            c.near["sent"]["switches"] < 60,
+            f"{codec}: without swinging: {c.near['sent']['switches']} changes",
+            modes,
+        )
         total = sum(c.near["sent"]["modes"].values())
-        t.ok(total == c.near["sent"]["packets"] and c.near["sent"]["not_sent"] < 0.1 * 4000, f"{codec}: nearly all frames are sent", c.near["sent"])
+        t.ok(
+            total == c.near["sent"]["packets"] and c.near["sent"]["not_sent"] < 0.1 * 4000,
+            f"{codec}: nearly all frames are sent",
+            c.near["sent"],
+        )
         run("tc qdisc del dev out root", ns="r")
     c = Result("--codec", "amr-nb", "--time", 20, "--ccid", 3, "--one-way", udp=False)
-    t.ok(c.good and c.near["sent"]["modes"].get("12.2", 0) > 900 and c.far["rated"] > 0.9, "amr-nb on a fast path: 12.2 kbit/s after the start", c)
+    t.ok(
+        c.good and c.near["sent"]["modes"].get("12.2", 0) > 900 and c.far["rated"] > 0.9,
+        "amr-nb on a fast path: 12.2 kbit/s after the start",
+        c,
+    )
     check_rating(t, c.far, "amr-nb")
     netem()
     netem(None, "b")
@@ -663,10 +1013,24 @@ def test_silence(t):
         counts.append((len(rtp), spurts))
         ts = [struct.unpack_from("!I", p.payload, 4)[0] for p in rtp]
         gaps = sum((b - a) % 2**32 != 160 for a, b in itertools.pairwise(ts))
-        t.ok(c.good and c.far["received"]["packets"] == len(rtp) and c.far["effective_loss"] == c.far["received"]["late"] / len(rtp) and c.far["received"]["not_sent"] == 0,
-             f"seed {seed}: silence is no loss", c)
-        t.ok(gaps <= spurts - 1 <= gaps + 3 and 12 <= spurts <= 45 and 900 < len(rtp) < 1900, f"seed {seed}: {len(rtp)} packets in {spurts} spurts, each with a marker", gaps)
-        t.ok(c.near["received"]["packets"] != c.far["received"]["packets"], "the two sides do not talk in step", c)
+        t.ok(
+            c.good
+            and c.far["received"]["packets"] == len(rtp)
+            and c.far["effective_loss"] == c.far["received"]["late"] / len(rtp)
+            and c.far["received"]["not_sent"] == 0,
+            f"seed {seed}: silence is no loss",
+            c,
+        )
+        t.ok(
+            gaps <= spurts - 1 <= gaps + 3 and 12 <= spurts <= 45 and 900 < len(rtp) < 1900,
+            f"seed {seed}: {len(rtp)} packets in {spurts} spurts, each with a marker",
+            gaps,
+        )
+        t.ok(
+            c.near["received"]["packets"] != c.far["received"]["packets"],
+            "the two sides do not talk in step",
+            c,
+        )
     t.ok(counts[0] == counts[1] != counts[2], "the seed decides", counts)
 
 
@@ -683,11 +1047,29 @@ def test_clock_set(t):
         c = Result("--time", 12, *([] if udp else ["--ccid", "2"]), udp=udp, during=during)
         # CCID 2 may hold a packet back in its slow start
         delays = [c.far["delay_ms"][key] for key in ("min", "p99", "max")] if c.far else []
-        t.ok(c.good and delays[0] and 27 < delays[0] <= delays[1] < 36 and delays[2] < 100, f"{name}: the delays are those of the path", c)
-        t.ok(c.good and 20 < c.far["duration"] * 2 < 30 and c.far["jitter_max_ms"] < 4, f"{name}: nor does anything else show it", c)
-        t.ok(c.good and near(c.far["clock_step_ms"], 3.6e6, 1) and near(c.near["clock_step_ms"], 3.6e6, 1), f"{name}: both sides say so", c)
+        t.ok(
+            c.good and delays[0] and 27 < delays[0] <= delays[1] < 36 and delays[2] < 100,
+            f"{name}: the delays are those of the path",
+            c,
+        )
+        t.ok(
+            c.good and 20 < c.far["duration"] * 2 < 30 and c.far["jitter_max_ms"] < 4,
+            f"{name}: nor does anything else show it",
+            c,
+        )
+        t.ok(
+            c.good
+            and near(c.far["clock_step_ms"], 3.6e6, 1)
+            and near(c.near["clock_step_ms"], 3.6e6, 1),
+            f"{name}: both sides say so",
+            c,
+        )
     c = Result("--time", 1)
-    t.ok(c.good and c.near["clock_step_ms"] == 0 == c.far["clock_step_ms"], "a clock that is left alone", c)
+    t.ok(
+        c.good and c.near["clock_step_ms"] == 0 == c.far["clock_step_ms"],
+        "a clock that is left alone",
+        c,
+    )
     res = run("voipcall call 10.0.2.1 --udp --time 1 --timeout 1", ns="a", check=False)
     t.ok(res.returncode and "clock" not in res.stdout, "and no word of it", res)
     netem()
@@ -699,19 +1081,34 @@ def test_closed_output(t):
         for mode in ("--udp", "--ccid 2"):
             capture = Capture("in")
             one = Listener("--once", *mode.split())
-            res = run(["sh", "-c", f"exec voipcall call {B4} {mode} --time 1 {closed}"], ns="a", check=False)
+            res = run(
+                ["sh", "-c", f"exec voipcall call {B4} {mode} --time 1 {closed}"],
+                ns="a",
+                check=False,
+            )
             far_status, reports, _ = one.end()
             sent = [Packet(*q).payload for q in capture.packets()]
             text = [data for data in sent if b"packets" in data or b"voipcall" in data]
-            good = res.returncode == status and not far_status and reports and reports[0]["received"]["packets"] == 50
-            t.ok(good and not text and len(sent) > 50, f"{mode} {closed}: the call goes well, and the peer gets no text", (res, reports, text[:1]))
+            good = (
+                res.returncode == status
+                and not far_status
+                and reports
+                and reports[0]["received"]["packets"] == 50
+            )
+            t.ok(
+                good and not text and len(sent) > 50,
+                f"{mode} {closed}: the call goes well, and the peer gets no text",
+                (res, reports, text[:1]),
+            )
 
 
 # Others
 
 
 def rtp_packet(seq, ts, payload_type=0, size=160, marker=False):
-    return struct.pack("!BBHII", 0x80, payload_type | marker << 7, seq & 65535, ts & 0xffffffff, 0x12345678) + bytes(size)
+    return struct.pack(
+        "!BBHII", 0x80, payload_type | marker << 7, seq & 65535, ts & 0xFFFFFFFF, 0x12345678
+    ) + bytes(size)
 
 
 def test_foreign(t):
@@ -732,7 +1129,14 @@ def test_foreign(t):
 
         s = in_ns("a", connect)
         if udp:
-            for noise in (b"", b"x", b"\x80", b"hello, is there anybody?", b"\x80\xc9\x00\xff12345678", b"\xbf\x00" + b"\xff" * 40):
+            for noise in (
+                b"",
+                b"x",
+                b"\x80",
+                b"hello, is there anybody?",
+                b"\x80\xc9\x00\xff12345678",
+                b"\xbf\x00" + b"\xff" * 40,
+            ):
                 s.send(noise)
         for n in range(200):
             if n == 60:
@@ -741,20 +1145,42 @@ def test_foreign(t):
             if n == 100 and not udp:
                 s.send(b"")  # RFC 5762's keepalive
             time.sleep(0.02)
-        bye = struct.pack("!BBHI", 0x80, 201, 1, 0x12345678) + struct.pack("!BBHI", 0x81, 203, 1, 0x12345678)
+        bye = struct.pack("!BBHI", 0x80, 201, 1, 0x12345678) + struct.pack(
+            "!BBHI", 0x81, 203, 1, 0x12345678
+        )
         s.send(bye)
         if not udp:
             time.sleep(1)
             s.close()
         status, reports, said = one.end()
         r = reports[0] if reports else {}
-        t.ok(status == 0 and r and r["codec"] == "g711" and r["received"]["packets"] == 199 and r["received"]["lost"] == 1 and r["delay_ms"] == dict.fromkeys(("min", "median", "p99", "max", "mean")),
-             f"{name}: plain RTP is counted; its delay is not known", (status, said, reports))
-        t.ok(r and r["jitter_ms"] < 3 and r["variation_ms"]["max"] < 20 and r["r"] is None and r["unrated"] == "the delay is not known", f"{name}: jitter is, quality not", r)
+        t.ok(
+            status == 0
+            and r
+            and r["codec"] == "g711"
+            and r["received"]["packets"] == 199
+            and r["received"]["lost"] == 1
+            and r["delay_ms"] == dict.fromkeys(("min", "median", "p99", "max", "mean")),
+            f"{name}: plain RTP is counted; its delay is not known",
+            (status, said, reports),
+        )
+        t.ok(
+            r
+            and r["jitter_ms"] < 3
+            and r["variation_ms"]["max"] < 20
+            and r["r"] is None
+            and r["unrated"] == "the delay is not known",
+            f"{name}: jitter is, quality not",
+            r,
+        )
     one = Listener("--once", "--timeout", 1)
     s = in_ns("a", connect)
     status, reports, said = one.end()
-    t.ok(status == 1 and not reports and "the caller said nothing" in said, "DCCP: a connection without a word", (status, reports, said))
+    t.ok(
+        status == 1 and not reports and "the caller said nothing" in said,
+        "DCCP: a connection without a word",
+        (status, reports, said),
+    )
     s.close()
     # unread by voipcall: the wrong service code
     one = Listener()
@@ -769,14 +1195,22 @@ def test_foreign(t):
         return 0
 
     got = in_ns("a", other_service)
-    t.ok(got in (errno.ECONNREFUSED, errno.EBADRQC, errno.ECONNRESET), "DCCP: another service code is refused", got)
+    t.ok(
+        got in (errno.ECONNREFUSED, errno.EBADRQC, errno.ECONNRESET),
+        "DCCP: another service code is refused",
+        got,
+    )
     one.end(signal.SIGTERM)
 
 
 def kernel_log():
     """Complaints other than CCID 3's."""
     found = re.compile("BUG:|WARNING:|Oops|general protection|Kernel panic|soft lockup|KASAN|UBSAN")
-    return [line for line in run("dmesg").stdout.splitlines() if found.search(line) and "report to dccp@vger" not in line]
+    return [
+        line
+        for line in run("dmesg").stdout.splitlines()
+        if found.search(line) and "report to dccp@vger" not in line
+    ]
 
 
 def main():

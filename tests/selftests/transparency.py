@@ -37,14 +37,22 @@ def goodput(tap, net, spec, green, blue, seed):
     wrong = balance(q)
     if wrong:
         tap.ok(False, "books balance", wrong)
-    got = {name: sum(f["goodput"] for f in load.report[kind]) / n / 1e6
-           for name, kind, n in (("green", "aimd", green), ("blue", "tcp", blue))}
+    got = {
+        name: sum(f["goodput"] for f in load.report[kind]) / n / 1e6
+        for name, kind, n in (("green", "aimd", green), ("blue", "tcp", blue))
+    }
     delay = [f["delay_us"]["median"] / 1e3 for f in load.report["aimd"]]
-    lost = {c: 100 * (q[c]["early_drops"] + q[c]["late_drops"] + q[c]["limit_drops"]) / max(q[c]["arrived"], 1)
-            for c in ("green", "blue")}
-    tap.note(f"{green} green {blue} blue, seed {seed}, {spec}: green {got['green']:.4f}, blue {got['blue']:.4f} Mb/s "
-             f"a flow, lost {lost['green']:.1f} and {lost['blue']:.1f} %, green delay {sum(delay) / len(delay):.1f} ms, "
-             f"alpha {q['alpha']:.2f} of {q['alpha_target']:.2f}, D {q['offset'] / 1e3:.0f} ms")
+    lost = {
+        c: 100
+        * (q[c]["early_drops"] + q[c]["late_drops"] + q[c]["limit_drops"])
+        / max(q[c]["arrived"], 1)
+        for c in ("green", "blue")
+    }
+    tap.note(
+        f"{green} green {blue} blue, seed {seed}, {spec}: green {got['green']:.4f}, blue {got['blue']:.4f} Mb/s "
+        f"a flow, lost {lost['green']:.1f} and {lost['blue']:.1f} %, green delay {sum(delay) / len(delay):.1f} ms, "
+        f"alpha {q['alpha']:.2f} of {q['alpha_target']:.2f}, D {q['offset'] / 1e3:.0f} ms"
+    )
     return got
 
 
@@ -60,11 +68,22 @@ def mix(tap, net, green, blue, margin):
     for loop, got in mean.items():
         if loop == "flat":
             continue
-        tap.ok(got["blue"] >= (1 - margin) * mean["flat"]["blue"], f"{text}, loop {loop}: blue no less than flat", mean)
-        tap.ok(got["blue"] >= (1 - margin) * got["green"] / aggressive, f"{text}, loop {loop}: blue no less than green",
-               mean)
+        tap.ok(
+            got["blue"] >= (1 - margin) * mean["flat"]["blue"],
+            f"{text}, loop {loop}: blue no less than flat",
+            mean,
+        )
+        tap.ok(
+            got["blue"] >= (1 - margin) * got["green"] / aggressive,
+            f"{text}, loop {loop}: blue no less than green",
+            mean,
+        )
     if LONG:
-        tap.ok(mean["load"]["green"] > mean["paper"]["green"], f"{text}: green more under load than under paper", mean)
+        tap.ok(
+            mean["load"]["green"] > mean["paper"]["green"],
+            f"{text}: green more under load than under paper",
+            mean,
+        )
 
 
 def main(*mixes):

@@ -27,7 +27,38 @@ TCA_STATS_BASIC, TCA_STATS_QUEUE, TCA_STATS_APP = 1, 3, 4
 TC_H_ROOT = 0xFFFFFFFF
 
 # enum of kernel/include/uapi/linux/pkt_sch_abe.h, from 2 on
-NAMES = ["unit", "rate", "limit", "green_limit", "min", "max", "probability", "weight", "avpkt", "flags", "spacing", "loop", "rtt", "interval", "k1", "k2", "k3", "k4", "gamma1", "gamma2", "gamma3", "lambda", "offset", "offset_max", "alpha_max", "green_dscp", "green_mark", "green_mask", "seed", "memory_limit"]
+NAMES = [
+    "unit",
+    "rate",
+    "limit",
+    "green_limit",
+    "min",
+    "max",
+    "probability",
+    "weight",
+    "avpkt",
+    "flags",
+    "spacing",
+    "loop",
+    "rtt",
+    "interval",
+    "k1",
+    "k2",
+    "k3",
+    "k4",
+    "gamma1",
+    "gamma2",
+    "gamma3",
+    "lambda",
+    "offset",
+    "offset_max",
+    "alpha_max",
+    "green_dscp",
+    "green_mark",
+    "green_mask",
+    "seed",
+    "memory_limit",
+]
 NUMBER = {name: n for n, name in enumerate(NAMES, 2)}
 WIDE = ("rate", "green_dscp", "seed")  # u64; flags is a bitfield32, the rest u32
 
@@ -108,7 +139,10 @@ class Rtnl:
     def talk(self, kind, flags, body):
         self.seq += 1
         return self.raw(
-            struct.pack("=IHHII", 16 + len(body), kind, NLM_F_REQUEST | NLM_F_ACK | flags, self.seq, 0) + body
+            struct.pack(
+                "=IHHII", 16 + len(body), kind, NLM_F_REQUEST | NLM_F_ACK | flags, self.seq, 0
+            )
+            + body
         )
 
     def qdisc(self, flags, dev, parent, handle, options, kind="abe", nested=True):
@@ -134,7 +168,11 @@ class Rtnl:
         for kind, data in attrs(self.get(dev, handle)[0]):
             if kind >= 2:
                 name = NAMES[kind - 2]
-                out[name] = struct.unpack("=II", data) if name == "flags" else int.from_bytes(data, "little")
+                out[name] = (
+                    struct.unpack("=II", data)
+                    if name == "flags"
+                    else int.from_bytes(data, "little")
+                )
         return out
 
 
@@ -163,7 +201,11 @@ class Port:
     def batch(self, *lines, check=True):
         """Lines of tc in one process."""
         return subprocess.run(
-            ["tc", "-batch", "-"], input="\n".join(lines) + "\n", text=True, capture_output=True, check=check
+            ["tc", "-batch", "-"],
+            input="\n".join(lines) + "\n",
+            text=True,
+            capture_output=True,
+            check=check,
         )
 
     def fresh(self, spec, state="closed"):
@@ -242,6 +284,16 @@ def unload(t, text):
 
 def kernel_log():
     """Lines of the kernel's log that tell of a fault."""
-    words = ("BUG", "WARNING", "Oops", "Call Trace", "RIP:", "refcount", "leak", "general protection", "UBSAN")
+    words = (
+        "BUG",
+        "WARNING",
+        "Oops",
+        "Call Trace",
+        "RIP:",
+        "refcount",
+        "leak",
+        "general protection",
+        "UBSAN",
+    )
     log = run("dmesg").stdout.splitlines()
     return [line for line in log if any(word in line for word in words)]

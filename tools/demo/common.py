@@ -39,9 +39,13 @@ def text_table(columns, rows):
     """The first two columns are text."""
     lines = [[name for name, _, _ in columns]] + [cells(columns, row) for row in rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    lines = ["  ".join(c.ljust(w) if i < 2 else c.rjust(w)
-                       for i, (c, w) in enumerate(zip(line, widths, strict=True))).rstrip()
-             for line in lines]
+    lines = [
+        "  ".join(
+            c.ljust(w) if i < 2 else c.rjust(w)
+            for i, (c, w) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    ]
     lines.insert(1, "-" * max(map(len, lines)))
     return "\n".join(lines)
 
@@ -49,7 +53,9 @@ def text_table(columns, rows):
 def html_table(columns, rows, colours):
     """With a dot of its colour before each row."""
     out = ["<table><tr>"]
-    out += [f'<th title="{html.escape(what)}">{html.escape(name)}</th>' for name, _, what in columns]
+    out += [
+        f'<th title="{html.escape(what)}">{html.escape(name)}</th>' for name, _, what in columns
+    ]
     out.append("</tr>")
     for row, colour in zip(rows, colours, strict=True):
         line = [html.escape(c) for c in cells(columns, row)]
@@ -60,8 +66,11 @@ def html_table(columns, rows, colours):
 
 
 def definitions(pairs):
-    return "<dl>" + "".join(f"<dt>{html.escape(n)}</dt><dd>{html.escape(t)}</dd>"
-                            for n, t in pairs) + "</dl>"
+    return (
+        "<dl>"
+        + "".join(f"<dt>{html.escape(n)}</dt><dd>{html.escape(t)}</dd>" for n, t in pairs)
+        + "</dl>"
+    )
 
 
 def items(lines):
@@ -69,19 +78,28 @@ def items(lines):
 
 
 def new_figure(rows, columns, height, **shared):
-    plt.rcParams.update({
-        "font.size": 10, "axes.spines.top": False, "axes.spines.right": False,
-        "axes.grid": True, "grid.color": "#e4e4e4", "axes.axisbelow": True,
-        "axes.edgecolor": "#888888", "axes.titlesize": 11, "axes.titlelocation": "left"})
-    return plt.subplots(rows, columns, figsize=(10, height), squeeze=False,
-                        layout="constrained", **shared)
+    plt.rcParams.update(
+        {
+            "font.size": 10,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.grid": True,
+            "grid.color": "#e4e4e4",
+            "axes.axisbelow": True,
+            "axes.edgecolor": "#888888",
+            "axes.titlesize": 11,
+            "axes.titlelocation": "left",
+        }
+    )
+    return plt.subplots(
+        rows, columns, figsize=(10, height), squeeze=False, layout="constrained", **shared
+    )
 
 
 def legend_above(figure, axis):
-    figure.suptitle(" ", fontsize=20)        # room for it
+    figure.suptitle(" ", fontsize=20)  # room for it
     handles, labels = axis.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="upper center", ncol=len(labels), frameon=False,
-                  fontsize=11)
+    figure.legend(handles, labels, loc="upper center", ncol=len(labels), frameon=False, fontsize=11)
 
 
 def save(figure, path):

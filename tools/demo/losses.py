@@ -10,23 +10,41 @@ from matplotlib.patches import Patch
 
 # Label, colour, meaning.
 CCIDS = {
-    4: ("CCID 4", "#009e73",
-        ("TFRC for small packets, RFC 5622: the rate of a TCP with large packets, less what "
-         "headers take of it.")),
-    249: ("CCID 249", "#0072b2",
-          ("virtual packets in packet mode: losses count once they make up a packet of 1460 "
-           "bytes.")),
-    3: ("CCID 3", "#d55e00",
-        ("TFRC as the kernel has it, unchanged: so many packets as TCP would send, however small "
-         "they are.")),
+    4: (
+        "CCID 4",
+        "#009e73",
+        (
+            "TFRC for small packets, RFC 5622: the rate of a TCP with large packets, less what "
+            "headers take of it."
+        ),
+    ),
+    249: (
+        "CCID 249",
+        "#0072b2",
+        ("virtual packets in packet mode: losses count once they make up a packet of 1460 bytes."),
+    ),
+    3: (
+        "CCID 3",
+        "#d55e00",
+        (
+            "TFRC as the kernel has it, unchanged: so many packets as TCP would send, however small "
+            "they are."
+        ),
+    ),
 }
 TCP = ("TCP", "#6a6a6a", "iperf3 with CUBIC and full-size packets.")
 
 COLUMNS = [
     ("loss", 0, "share of the packets that the path loses, each by itself"),
     ("flow", 0, "a call's congestion control, or TCP"),
-    ("broken", 0, ("calls that broke off, or ended without the listener's report: nothing was "
-                   "heard for 15 s. The other figures are means over the rest")),
+    (
+        "broken",
+        0,
+        (
+            "calls that broke off, or ended without the listener's report: nothing was "
+            "heard for 15 s. The other figures are means over the rest"
+        ),
+    ),
     ("sent kb/s", 1, "RTP packets, with their headers of 12 bytes but no lower ones"),
     ("got kb/s", 1, "the same, received; for TCP, goodput of a flow"),
     ("unsent %", 1, "of the frames of speech: the congestion control had no room for them"),
@@ -41,7 +59,7 @@ COLUMNS = [
 # Fate of the frames, from the bottom of the bar.
 FATES = (("heard", 1.0), ("late %", 0.55), ("lost %", 0.3), ("unsent %", 0.1))
 
-WIRE_HEADERS = 36       # of IPv4 and DCCP
+WIRE_HEADERS = 36  # of IPv4 and DCCP
 
 
 def mean(values):
@@ -70,7 +88,8 @@ class Calls:
             "broken": f"{self.number - len(self.whole)} of {self.number}",
             "sent kb/s": self._mean(lambda r: r["sent"]["bytes"] * 8e-3 / r["duration"]),
             "got kb/s": self._mean(
-                lambda r: r["far_end"]["received"]["bytes"] * 8e-3 / r["duration"]),
+                lambda r: r["far_end"]["received"]["bytes"] * 8e-3 / r["duration"]
+            ),
             "unsent %": self._mean(lambda r: share(r, "not_sent")),
             "lost %": self._mean(lambda r: share(r, "lost")),
             "late %": self._mean(lambda r: share(r, "late")),
@@ -89,8 +108,9 @@ class Run:
             data = json.load(f)
         self.spec, self.commands = data["spec"], data["commands"]
         self.loss = f"{100 * self.spec['loss']:g} %"
-        self.calls = [Calls(n, [r for r in data["calls"] if r["ccid"] == n])
-                      for n in self.spec["ccids"]]
+        self.calls = [
+            Calls(n, [r for r in data["calls"] if r["ccid"] == n]) for n in self.spec["ccids"]
+        ]
         self.tcp = data["tcp_goodput"] / data["tcp_flows"] / 1e3
 
     def rows(self):
@@ -118,8 +138,9 @@ class Losses:
             for j, calls in enumerate(run.calls):
                 if calls.whole:
                     self._bar(axes[0], i * (len(run.calls) + 1) + j, calls)
-        middle = [i * (len(run.calls) + 1) + (len(run.calls) - 1) / 2
-                  for i, run in enumerate(self.runs)]
+        middle = [
+            i * (len(run.calls) + 1) + (len(run.calls) - 1) / 2 for i, run in enumerate(self.runs)
+        ]
         for axis in axes[0]:
             axis.set_xticks(middle, [run.loss for run in self.runs])
             axis.set_xlabel("lost on the path")
@@ -131,10 +152,11 @@ class Losses:
         delay.set_title("one-way delay: median, and up to 99 %")
         delay.set_ylim(bottom=0)
         delay.set_ylabel("ms (50 is propagation)")
-        figure.suptitle(" ", fontsize=20)        # room for the legend
+        figure.suptitle(" ", fontsize=20)  # room for the legend
         handles = [Patch(color=c.colour, label=c.label) for c in self.runs[0].calls]
-        figure.legend(handles=handles, loc="upper center", ncol=len(handles), frameon=False,
-                      fontsize=11)
+        figure.legend(
+            handles=handles, loc="upper center", ncol=len(handles), frameon=False, fontsize=11
+        )
         return figure
 
     @staticmethod
@@ -159,25 +181,37 @@ class Losses:
         wire = max(r["sent kb/s"] or 0 for r in self.rows) * (172 + WIRE_HEADERS) / 172
         tcp = ", ".join(f"{r.tcp:.0f}" for r in self.runs)
         return [
-            (f"At {run.loss} loss, CCID 4 leaves {unsent[4]} of the speech unsent and CCID 249 "
-             f"{unsent[249]}; stock CCID 3 {unsent[3]}, and {rows[3]['broken']} of its calls broke "
-             "off."),
-            (f"That is no more than TCP takes: a flow of it gets {tcp} kb/s at the loss rates "
-             f"above, and a call is at most {wire:.0f} kb/s with its headers."),
-            ("After a loss event a sender that sends all it has must slow down for a round trip "
-             "(RFC 5348, 4.3). So some packets come a packet time later than the others, and the "
-             f"adaptive playout buffer plays on without some of them: at {self.runs[0].loss} loss "
-             f"{late[4]} with CCID 4, and {late[249]} with CCID 249, which sees fewer loss events."),
+            (
+                f"At {run.loss} loss, CCID 4 leaves {unsent[4]} of the speech unsent and CCID 249 "
+                f"{unsent[249]}; stock CCID 3 {unsent[3]}, and {rows[3]['broken']} of its calls broke "
+                "off."
+            ),
+            (
+                f"That is no more than TCP takes: a flow of it gets {tcp} kb/s at the loss rates "
+                f"above, and a call is at most {wire:.0f} kb/s with its headers."
+            ),
+            (
+                "After a loss event a sender that sends all it has must slow down for a round trip "
+                "(RFC 5348, 4.3). So some packets come a packet time later than the others, and the "
+                f"adaptive playout buffer plays on without some of them: at {self.runs[0].loss} loss "
+                f"{late[4]} with CCID 4, and {late[249]} with CCID 249, which sees fewer loss events."
+            ),
         ]
 
     def text(self):
         call = self.runs[0].calls[0]
-        return "\n".join([
-            (f"{call.number} calls (G.711, {self.spec['duration']} s) with each congestion control "
-             "and 4 TCP flows, over a path"),
-            "that loses packets at random; round trip 100 ms; kb/s are of one call or flow.\n",
-            text_table(COLUMNS, self.rows), "",
-            *(f"* {line}" for line in self.findings())])
+        return "\n".join(
+            [
+                (
+                    f"{call.number} calls (G.711, {self.spec['duration']} s) with each congestion control "
+                    "and 4 TCP flows, over a path"
+                ),
+                "that loses packets at random; round trip 100 ms; kb/s are of one call or flow.\n",
+                text_table(COLUMNS, self.rows),
+                "",
+                *(f"* {line}" for line in self.findings()),
+            ]
+        )
 
     def html(self):
         colours = [c for run in self.runs for c in (*(x.colour for x in run.calls), TCP[1])]
@@ -192,8 +226,8 @@ with the same probability; nothing is lost on the way back, and nothing queues. 
 feel each other, and TCP tells what a fair rate is. The round trip is 100 ms.</p>
 {items(self.findings())}
 {html_table(COLUMNS, self.rows, colours)}
-<p class="note">{self.spec['duration']} s, all of it counted for the calls, and without the first
-{self.spec['warmup']} s for TCP. Figures are means over the calls or flows. The playout buffer is
+<p class="note">{self.spec["duration"]} s, all of it counted for the calls, and without the first
+{self.spec["warmup"]} s for TCP. Figures are means over the calls or flows. The playout buffer is
 adaptive: with a fixed one of 60 ms (voipcall --playout 60) hardly a packet of CCIDs 4 and 249 is
 late, and at 5 % many of CCID 3's are.</p>
 <img alt="What became of the frames, and their delay, for each loss rate and congestion control"

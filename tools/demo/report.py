@@ -19,24 +19,44 @@ from common import (
 )
 from losses import Losses
 
-PROPAGATION = 20.0      # ms
+PROPAGATION = 20.0  # ms
 
 # Label, colour (distinct for the colour-blind, too), meaning.
 SCHEMES = {
-    "red": ("red (flat)", "#d55e00",
-            ("One queue for all, in-tree RED: the flat best-effort network that ABE starts from. "
-             "The call waits behind the bulk TCP.")),
-    "fq_codel": ("fq_codel", "#6a6a6a",
-                 ("Debian's usual choice: a queue for each flow. The call gets its fair share of "
-                  "the link whatever it is, and more state is kept.")),
-    "abe-paper": ("abe, paper's loop", "#0072b2",
-                  ("ABE with the parameters of the paper's section 5.1 and its control loop. The "
-                   "call is green: served before blue, and dropped more often in return. On a link "
-                   "this slow the bias that the paper's equation asks for is far above one, and "
-                   "often at its maximum.")),
-    "abe": ("abe (bare)", "#009e73",
-            ("ABE without any option: thresholds are durations, the drain rate is estimated, and "
-             "the loop is the one that drops as little green as transparency to blue allows.")),
+    "red": (
+        "red (flat)",
+        "#d55e00",
+        (
+            "One queue for all, in-tree RED: the flat best-effort network that ABE starts from. "
+            "The call waits behind the bulk TCP."
+        ),
+    ),
+    "fq_codel": (
+        "fq_codel",
+        "#6a6a6a",
+        (
+            "Debian's usual choice: a queue for each flow. The call gets its fair share of "
+            "the link whatever it is, and more state is kept."
+        ),
+    ),
+    "abe-paper": (
+        "abe, paper's loop",
+        "#0072b2",
+        (
+            "ABE with the parameters of the paper's section 5.1 and its control loop. The "
+            "call is green: served before blue, and dropped more often in return. On a link "
+            "this slow the bias that the paper's equation asks for is far above one, and "
+            "often at its maximum."
+        ),
+    ),
+    "abe": (
+        "abe (bare)",
+        "#009e73",
+        (
+            "ABE without any option: thresholds are durations, the drain rate is estimated, and "
+            "the loop is the one that drops as little green as transparency to blue allows."
+        ),
+    ),
 }
 
 COLUMNS = [
@@ -45,8 +65,14 @@ COLUMNS = [
     ("median ms", 1, "half of the call's packets arrive within this one-way delay"),
     ("99 % ms", 1, "99 % of them"),
     ("max ms", 1, "the slowest"),
-    ("loss %", 2, ("of the call's packets; a G.711 listener begins to notice near 1 %, and hears "
-                "gaps above 5 %")),
+    (
+        "loss %",
+        2,
+        (
+            "of the call's packets; a G.711 listener begins to notice near 1 %, and hears "
+            "gaps above 5 %"
+        ),
+    ),
     ("CE %", 2, "of the call's packets that came with Congestion Experienced"),
     ("TCP Mb/s", 2, "goodput of the bulk TCP flows together"),
     ("alpha", 2, "drop bias: first-stage drops of green against blue (mean)"),
@@ -97,11 +123,12 @@ class Run:
 def stretch_delay(axis, slowest):
     """Logarithmic in what comes on top of the propagation, labelled with the delay."""
     zero = PROPAGATION - 1
-    axis.set_xscale("function", functions=(lambda x: np.log(np.maximum(x - zero, 1e-3)),
-                                           lambda y: np.exp(y) + zero))
+    axis.set_xscale(
+        "function",
+        functions=(lambda x: np.log(np.maximum(x - zero, 1e-3)), lambda y: np.exp(y) + zero),
+    )
     axis.set_xlim(PROPAGATION, slowest * 1.03)
-    ticks = [t for t in (20, 22, 25, 30, 40, 60, 100, 200, 400, 1000)
-             if t < slowest * 1.03]
+    ticks = [t for t in (20, 22, 25, 30, 40, 60, 100, 200, 400, 1000) if t < slowest * 1.03]
     axis.xaxis.set_major_locator(matplotlib.ticker.FixedLocator(ticks))
     axis.xaxis.set_major_formatter(matplotlib.ticker.FormatStrFormatter("%g"))
     axis.set_xlabel("one-way delay of the call's packets, ms (20 is propagation)")
@@ -151,20 +178,30 @@ def findings(runs):
     """The comparison in words, for the plain call."""
     rows = {r.scheme: r.row() for r in runs if not r.ect}
     red, fq, paper, bare = (rows[s] for s in ("red", "fq_codel", "abe-paper", "abe"))
-    wait = {n: f"{row['99 % ms'] - PROPAGATION:.0f} ms" if row["99 % ms"] else "no packet arriving at all"
-            for n, row in (("red", red), ("fq", fq), ("paper", paper), ("bare", bare))}
+    wait = {
+        n: f"{row['99 % ms'] - PROPAGATION:.0f} ms"
+        if row["99 % ms"]
+        else "no packet arriving at all"
+        for n, row in (("red", red), ("fq", fq), ("paper", paper), ("bare", bare))
+    }
     ect = next(r.row() for r in runs if r.ect and r.scheme == "abe")
     return [
-        (f"99 % of the call's packets wait at most {wait['bare']} at the bottleneck under "
-         f"bare abe and {wait['paper']} under the paper's settings, against "
-         f"{wait['red']} under flat RED and {wait['fq']} under fq_codel."),
-        (f"The price: as plain UDP the call loses {bare['loss %']:.1f} % (bare) and "
-         f"{paper['loss %']:.1f} % (paper's loop), against {red['loss %']:.1f} % under flat RED "
-         f"at the same load and {fq['loss %']:.1f} % under fq_codel. Marked ECT(0), it loses "
-         f"{ect['loss %']:.1f} % (bare) and gets {ect['CE %']:.1f} % marks to slow down by."),
-        (f"Bulk TCP gets {bare['TCP Mb/s']:.2f} and {paper['TCP Mb/s']:.2f} Mb/s under the two, "
-         f"against {red['TCP Mb/s']:.2f} Mb/s under flat RED: ABE promises that blue never "
-         "gets less than flat."),
+        (
+            f"99 % of the call's packets wait at most {wait['bare']} at the bottleneck under "
+            f"bare abe and {wait['paper']} under the paper's settings, against "
+            f"{wait['red']} under flat RED and {wait['fq']} under fq_codel."
+        ),
+        (
+            f"The price: as plain UDP the call loses {bare['loss %']:.1f} % (bare) and "
+            f"{paper['loss %']:.1f} % (paper's loop), against {red['loss %']:.1f} % under flat RED "
+            f"at the same load and {fq['loss %']:.1f} % under fq_codel. Marked ECT(0), it loses "
+            f"{ect['loss %']:.1f} % (bare) and gets {ect['CE %']:.1f} % marks to slow down by."
+        ),
+        (
+            f"Bulk TCP gets {bare['TCP Mb/s']:.2f} and {paper['TCP Mb/s']:.2f} Mb/s under the two, "
+            f"against {red['TCP Mb/s']:.2f} Mb/s under flat RED: ABE promises that blue never "
+            "gets less than flat."
+        ),
     ]
 
 
@@ -172,11 +209,20 @@ def page(runs, losses, images):
     spec = runs[0].spec
     counted = spec["duration"] - spec["warmup"]
     shared = [c for c in runs[0].commands if all(c in r.commands for r in runs)]
-    own = [(f"{r.label}, call {'ECT(0)' if r.ect else 'plain'}",
-            [c for c in r.commands if c not in shared], r.shown) for r in runs]
-    blocks = "".join(f"<h3>{html.escape(title)}</h3><pre>{html.escape(chr(10).join(lines))}\n\n"
-                     f"{html.escape('# tc -s -d qdisc show dev r1, at the end')}\n"
-                     f"{html.escape(shown.rstrip())}</pre>" for title, lines, shown in own)
+    own = [
+        (
+            f"{r.label}, call {'ECT(0)' if r.ect else 'plain'}",
+            [c for c in r.commands if c not in shared],
+            r.shown,
+        )
+        for r in runs
+    ]
+    blocks = "".join(
+        f"<h3>{html.escape(title)}</h3><pre>{html.escape(chr(10).join(lines))}\n\n"
+        f"{html.escape('# tc -s -d qdisc show dev r1, at the end')}\n"
+        f"{html.escape(shown.rstrip())}</pre>"
+        for title, lines, shown in own
+    )
     return f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>ABE and DCCP: what a call gets</title>
 <meta name="viewport" content="width=device-width"><style>{STYLE}</style></head><body>
@@ -187,18 +233,18 @@ discipline is all that differs. Each delay is measured from a packet: when it ar
 it was sent.</p>
 {items(findings(runs))}
 {html_table(COLUMNS, [r.row() for r in runs], [r.colour for r in runs])}
-<p class="note">One-way delays include the 20 ms of propagation. {spec['duration']} s of traffic,
-the first {spec['warmup']} s cut, {counted} s counted; one run a line, seed {spec['seed']}. One run
+<p class="note">One-way delays include the 20 ms of propagation. {spec["duration"]} s of traffic,
+the first {spec["warmup"]} s cut, {counted} s counted; one run a line, seed {spec["seed"]}. One run
 is an example, not a statistic: other seeds differ by some per cent.</p>
 <h2>One-way delay of the call</h2>
 <img alt="Distribution of the one-way delay of the call's packets under each scheme"
- src="data:image/png;base64,{images['delay']}">
+ src="data:image/png;base64,{images["delay"]}">
 <p class="note">Each line is one scheme: the share of the call's packets that arrived within the
 delay below (the axis is logarithmic beyond the propagation). The further left and the steeper,
 the better; where a line ends is the slowest packet. Lost packets are not in it: see the table.</p>
 <h2>The control loop</h2>
 <img alt="Drop bias and offset over time under both control loops"
- src="data:image/png;base64,{images['loop']}">
+ src="data:image/png;base64,{images["loop"]}">
 <p class="note">alpha (log scale) says how many times likelier green is dropped than blue in the
 first stage; D says how long blue may be held back for green. Sampled each half second.</p>
 <h2>What each line means</h2>
@@ -213,9 +259,9 @@ offloads are off, for equal terms.</p>
 <h2>The schemes</h2>{blocks}
 {losses.html()}<h1>Reproduce</h1>
 <pre>make demo
-tools/demo/run --seed {spec['seed']} --duration {spec['duration']} --warmup {spec['warmup']}</pre>
+tools/demo/run --seed {spec["seed"]} --duration {spec["duration"]} --warmup {spec["warmup"]}</pre>
 <p>Each run is a VM that lives in virtual time, where an instruction takes a nanosecond: the same
-seed gives the same packets at the same times. {html.escape('; '.join(runs[0].versions))}. Raw data:
+seed gives the same packets at the same times. {html.escape("; ".join(runs[0].versions))}. Raw data:
 <code>raw/*/result.json</code> beside this page.</p>
 </body></html>
 """
@@ -226,18 +272,25 @@ def make(queues, paths, out):
     runs = [Run(os.path.join(out, "raw", name, "result.json")) for name in queues]
     rows = [r.row() for r in runs]
     losses = Losses(out, paths)
-    images = {"delay": save(plot_delay(runs), os.path.join(out, "delay.png")),
-              "loop": save(plot_loop(runs), os.path.join(out, "loop.png"))}
+    images = {
+        "delay": save(plot_delay(runs), os.path.join(out, "delay.png")),
+        "loop": save(plot_loop(runs), os.path.join(out, "loop.png")),
+    }
     with open(os.path.join(out, "index.html"), "w", encoding="utf-8") as f:
         f.write(page(runs, losses, images))
     with open(os.path.join(out, "table.json"), "w", encoding="ascii") as f:
-        json.dump([{**row, "tc": run.spec["qdisc"]} for row, run in zip(rows, runs, strict=True)],
-                  f, indent=1)
+        json.dump(
+            [{**row, "tc": run.spec["qdisc"]} for row, run in zip(rows, runs, strict=True)],
+            f,
+            indent=1,
+        )
         f.write("\n")
     spec = runs[0].spec
-    print("\nA VoIP call (green) and 4 bulk TCP flows (blue) through 2 Mb/s, "
-          f"{spec['duration'] - spec['warmup']} s; delays are one-way,\n"
-          "from the packets, and include 20 ms of propagation.\n")
+    print(
+        "\nA VoIP call (green) and 4 bulk TCP flows (blue) through 2 Mb/s, "
+        f"{spec['duration'] - spec['warmup']} s; delays are one-way,\n"
+        "from the packets, and include 20 ms of propagation.\n"
+    )
     print(text_table(COLUMNS, rows))
     print()
     for line in findings(runs):

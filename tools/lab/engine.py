@@ -38,12 +38,26 @@ PACKED = os.path.join(TOP, "tools/lab/results")
 
 # What every guest needs of ours; programs and modules lose their debugging information,
 # which changes with every comment and with the folder, as tools/testbed/vm/mkinitramfs has it.
-BENCH = ["tools/testbed/vm/run", "tools/testbed/vm/mkinitramfs", "tools/testbed/vm/init", "build/tc/q_abe.so",
-         "build/bin/abeload", f"build/modules/{KERNEL}/sch_abe.ko"]
+BENCH = [
+    "tools/testbed/vm/run",
+    "tools/testbed/vm/mkinitramfs",
+    "tools/testbed/vm/init",
+    "build/tc/q_abe.so",
+    "build/bin/abeload",
+    f"build/modules/{KERNEL}/sch_abe.ko",
+]
 
 
 # From which these and what flows need are made.
-SOURCES = ("kernel", "ccid", "tc", "tools/testbed/traffic", "tools/testbed/vm", "tools/lab/bpf", "tools/voipcall")
+SOURCES = (
+    "kernel",
+    "ccid",
+    "tc",
+    "tools/testbed/traffic",
+    "tools/testbed/vm",
+    "tools/lab/bpf",
+    "tools/voipcall",
+)
 
 
 class Failed(Exception):
@@ -67,7 +81,7 @@ class Bench:
         names = [*BENCH, *needs]
         for name in [*names, f"build/kernels/{KERNEL}/vmlinux"]:
             if not os.path.exists(os.path.join(TOP, name)):
-                raise Failed(f"{name} is missing: run \"make vm-files\"")
+                raise Failed(f'{name} is missing: run "make vm-files"')
         os.makedirs(OUT, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=OUT) as tmp:
             self.files = {name: self._copy(name, tmp) for name in names}
@@ -85,7 +99,17 @@ class Bench:
         source, target = os.path.join(TOP, name), os.path.join(tmp, name)
         os.makedirs(os.path.dirname(target), exist_ok=True)
         if name.startswith("build/"):
-            subprocess.run(["strip", "--strip-debug", "--remove-section=.note.gnu.build-id", "-o", target, source], check=True)
+            subprocess.run(
+                [
+                    "strip",
+                    "--strip-debug",
+                    "--remove-section=.note.gnu.build-id",
+                    "-o",
+                    target,
+                    source,
+                ],
+                check=True,
+            )
         else:
             shutil.copy(source, target)
         with open(target, "rb") as f:
@@ -97,9 +121,14 @@ class Bench:
         with open(os.path.join(TOP, f"build/kernels/{KERNEL}/release"), encoding="ascii") as f:
             release = f.read().strip()
         dirty = output("git", "status", "--porcelain", *SOURCES)
-        return {"kernel": release, "commit": output("git", "rev-parse", "HEAD") + ("+" if dirty else ""),
-                "compiler": output("gcc", "--version").splitlines()[0], "tc": output("tc", "-V"),
-                "qemu": output("qemu-system-x86_64", "--version").splitlines()[0], "files": self.files}
+        return {
+            "kernel": release,
+            "commit": output("git", "rev-parse", "HEAD") + ("+" if dirty else ""),
+            "compiler": output("gcc", "--version").splitlines()[0],
+            "tc": output("tc", "-V"),
+            "qemu": output("qemu-system-x86_64", "--version").splitlines()[0],
+            "files": self.files,
+        }
 
 
 def metrics_hash(experiment):
@@ -147,7 +176,9 @@ class Store:
 
     def has(self, run, key):
         """The run's raw data are there."""
-        return os.path.exists(self.file(run, key, ".json")) and os.path.exists(self.file(run, key, ".jsonl.xz"))
+        return os.path.exists(self.file(run, key, ".json")) and os.path.exists(
+            self.file(run, key, ".jsonl.xz")
+        )
 
     def usable(self, experiment, run, manifest):
         """There are raw data, or metrics as the file now has them."""
@@ -160,8 +191,14 @@ class Store:
     def write(self, run, key, records, manifest):
         """The manifest comes last: without it the raw data do not count."""
         text = "".join(json.dumps(r, sort_keys=True, separators=(",", ":")) + "\n" for r in records)
-        self._put(os.path.basename(self.file(run, key, ".jsonl.xz")), lzma.compress(text.encode(), preset=6))
-        self._put(os.path.basename(self.file(run, key, ".json")), json.dumps(manifest, indent=1, sort_keys=True).encode())
+        self._put(
+            os.path.basename(self.file(run, key, ".jsonl.xz")),
+            lzma.compress(text.encode(), preset=6),
+        )
+        self._put(
+            os.path.basename(self.file(run, key, ".json")),
+            json.dumps(manifest, indent=1, sort_keys=True).encode(),
+        )
 
     def _put(self, name, data):
         """All of a file or nothing."""
@@ -209,16 +246,22 @@ class Store:
                 packs = member.name.endswith(".jsonl")
                 if not os.path.exists(os.path.join(self.path, member.name + ".xz" * packs)):
                     data = tar.extractfile(member).read()
-                    self._put(member.name + ".xz" * packs, lzma.compress(data, preset=6) if packs else data)
+                    self._put(
+                        member.name + ".xz" * packs,
+                        lzma.compress(data, preset=6) if packs else data,
+                    )
         self._put(".unpacked", state)
 
 
 # ---- from the guest's files to records
 
+
 def histogram(values):
     """[upper edge in us, packets] of bins 2 % wide."""
     edges = np.ceil(1.02 ** np.ceil(np.log(np.maximum(values, 1)) / np.log(1.02)))
-    return [[int(edge), int(n)] for edge, n in zip(*np.unique(edges, return_counts=True), strict=True)]
+    return [
+        [int(edge), int(n)] for edge, n in zip(*np.unique(edges, return_counts=True), strict=True)
+    ]
 
 
 def flow_record(report):
@@ -233,8 +276,13 @@ def series(path, start):
     """The samples of abesample: as tc's, but each value by its column's name."""
     with open(path, encoding="ascii", newline="") as f:
         rows = csv.DictReader(f)
-        return [{"time": round(float(row.pop("time")) - start, 6), "qdisc": {k: float(v) for k, v in row.items() if v}}
-                for row in rows]
+        return [
+            {
+                "time": round(float(row.pop("time")) - start, 6),
+                "qdisc": {k: float(v) for k, v in row.items() if v},
+            }
+            for row in rows
+        ]
 
 
 def qdisc_samples(out, name, start):
@@ -258,9 +306,18 @@ def qdisc_samples(out, name, start):
 
 def dccp_record(report, flow):
     """dccpload's report of a flow's connections as a sink's; packets and lost are of the whole run."""
-    flows = [{**f, "flow": flow["id"] + i, "goodput": 8 * f["bytes"] / report["seconds"], "seconds": report["seconds"],
-              "arrived": f["packets"], "packets": f["rx_packets"], "lost": f["rx_lost"]}
-             for i, f in enumerate(report["flows"])]
+    flows = [
+        {
+            **f,
+            "flow": flow["id"] + i,
+            "goodput": 8 * f["bytes"] / report["seconds"],
+            "seconds": report["seconds"],
+            "arrived": f["packets"],
+            "packets": f["rx_packets"],
+            "lost": f["rx_lost"],
+        }
+        for i, f in enumerate(report["flows"])
+    ]
     return {"window": report["seconds"], "ccid": report["ccid"], "dccp": flows}
 
 
@@ -268,14 +325,24 @@ def call_record(reports, flow):
     """The callers' reports of calls as a sink's: what the listener got; null delays are not there."""
     calls = []
     for i, report in enumerate(reports):
-        far = report["far_end"] or {"received": {"packets": 0, "bytes": 0, "lost": 0, "late": 0, "ce": 0}, "delay_ms": {}}
+        far = report["far_end"] or {
+            "received": {"packets": 0, "bytes": 0, "lost": 0, "late": 0, "ce": 0},
+            "delay_ms": {},
+        }
         got = far["received"]
-        calls.append({"flow": flow["id"] + i, "failure": report["failure"], "sent": report["sent"]["packets"],
-                      "not_sent": report["sent"]["not_sent"], **{k: got[k] for k in ("packets", "bytes", "lost", "late", "ce")},
-                      "goodput": 8 * got["bytes"] / report["duration"] if report["duration"] else 0.0,
-                      "delay_us": {k: 1e3 * v for k, v in far["delay_ms"].items() if v is not None},
-                      "jitter_us": 1e3 * (far.get("jitter_ms") or 0),
-                      **{k: far[k] for k in ("effective_loss", "r", "mos") if far.get(k) is not None}})
+        calls.append(
+            {
+                "flow": flow["id"] + i,
+                "failure": report["failure"],
+                "sent": report["sent"]["packets"],
+                "not_sent": report["sent"]["not_sent"],
+                **{k: got[k] for k in ("packets", "bytes", "lost", "late", "ce")},
+                "goodput": 8 * got["bytes"] / report["duration"] if report["duration"] else 0.0,
+                "delay_us": {k: 1e3 * v for k, v in far["delay_ms"].items() if v is not None},
+                "jitter_us": 1e3 * (far.get("jitter_ms") or 0),
+                **{k: far[k] for k in ("effective_loss", "r", "mos") if far.get(k) is not None},
+            }
+        )
     return {"call": calls}
 
 
@@ -287,8 +354,18 @@ def loss_record(out, name, when, start):
 
 def packet_records(path, links, start):
     """By link what became of each packet of its queue: columns, of which wait_ns is 0 of those dropped."""
-    records = {index: {"record": "packets", "link": name, "time": [], "what": [], "colour": [], "len": [], "wait_ns": []}
-               for index, name in links.items()}
+    records = {
+        index: {
+            "record": "packets",
+            "link": name,
+            "time": [],
+            "what": [],
+            "colour": [],
+            "len": [],
+            "wait_ns": [],
+        }
+        for index, name in links.items()
+    }
     with open(path, encoding="ascii", newline="") as f:
         for row in csv.DictReader(f):
             if record := records.get(int(row["ifindex"])):
@@ -303,7 +380,9 @@ def packet_records(path, links, start):
 def tested(qdiscs):
     """The queue under test among a device's qdiscs, without its options."""
     found = next((q for q in qdiscs if q.get("handle") == "10:"), {})
-    return {k: v for k, v in found.items() if k not in ("options", "handle", "parent", "root", "refcnt")}
+    return {
+        k: v for k, v in found.items() if k not in ("options", "handle", "parent", "root", "refcnt")
+    }
 
 
 def instructions(out):
@@ -315,9 +394,19 @@ def instructions(out):
 
 def collect(world, run, out):
     """All records of a run from the guest's /out."""
-    records = [{"record": "run", "instructions": instructions(out), "arm": run.arm,
-                "point": dict(run.point), "seed": run.seed, "vars": dict(run.vars), "duration": world.duration, "warmup": world.warmup,
-                "flows": world.flows}]
+    records = [
+        {
+            "record": "run",
+            "instructions": instructions(out),
+            "arm": run.arm,
+            "point": dict(run.point),
+            "seed": run.seed,
+            "vars": dict(run.vars),
+            "duration": world.duration,
+            "warmup": world.warmup,
+            "flows": world.flows,
+        }
+    ]
     with open(f"{out}/start", encoding="ascii") as f:
         start = float(f.read())
     for node in world.sinks():
@@ -328,15 +417,26 @@ def collect(world, run, out):
         records.append({"record": "sink", "node": node, **report})
     for name in world.dccp():
         with open(f"{out}/dccp.{name}", encoding="ascii") as f:
-            records.append({"record": "sink", "node": world.flows[name]["to"],
-                            **dccp_record(json.load(f), world.flows[name])})
+            records.append(
+                {
+                    "record": "sink",
+                    "node": world.flows[name]["to"],
+                    **dccp_record(json.load(f), world.flows[name]),
+                }
+            )
     for name, calls in world.calls().items():
         reports = []
         for i in range(len(calls)):
             with open(f"{out}/call.{name}.{i}", encoding="utf-8") as f:
                 reports.append(json.loads(f.read().splitlines()[-1]))
-        records.append({"record": "sink", "node": world.flows[name]["to"], "window": world.duration - world.warmup,
-                        **call_record(reports, world.flows[name])})
+        records.append(
+            {
+                "record": "sink",
+                "node": world.flows[name]["to"],
+                "window": world.duration - world.warmup,
+                **call_record(reports, world.flows[name]),
+            }
+        )
     for name in world.sources():
         with open(f"{out}/sent.{name}", encoding="ascii") as f:
             report = json.load(f)
@@ -347,32 +447,52 @@ def collect(world, run, out):
         with open(f"{out}/holes.{d.at}.{d.to}", encoding="ascii") as f:
             records.append({"record": "holes", "link": d.name, **json.load(f)})
     if world.traced():
-        records += packet_records(f"{out}/packets", {FIRST_INDEX + i: d.name for i, d in enumerate(world.traced())}, start)
+        records += packet_records(
+            f"{out}/packets", {FIRST_INDEX + i: d.name for i, d in enumerate(world.traced())}, start
+        )
     for d in world.lossy():
-        records += [{"record": "loss", "link": d.name, **loss_record(out, f"{d.at}.{d.to}", when, start)}
-                    for when in ("warm", "end")]
+        records += [
+            {"record": "loss", "link": d.name, **loss_record(out, f"{d.at}.{d.to}", when, start)}
+            for when in ("warm", "end")
+        ]
     for d in world.sampled():
         name = f"{d.at}.{d.to}"
         for s in qdisc_samples(out, name, start):
             records.append({"record": "sample", "link": d.name, **s})
         with open(f"{out}/final.{name}", encoding="ascii") as f:
             (qdiscs,) = [json.load(f)]
-        records.append({"record": "final", "link": d.name, "qdisc": tested(qdiscs),
-                        "all": [{k: q[k] for k in ("kind", "handle", "options") if k in q} for q in qdiscs]})
+        records.append(
+            {
+                "record": "final",
+                "link": d.name,
+                "qdisc": tested(qdiscs),
+                "all": [{k: q[k] for k in ("kind", "handle", "options") if k in q} for q in qdiscs],
+            }
+        )
     return records
 
 
 # ---- running
 
+
 def build(experiment, run):
     """The world of a run."""
     sample = experiment.resolved("sample", run) if "sample" in experiment.data else None
-    world = World(experiment.doc, experiment.resolved("world", run), experiment.resolved("flows", run), sample,
-                  seconds(experiment.resolved("duration", run)) if experiment.get("duration") else 60.0,
-                  seconds(experiment.resolved("warmup", run)) if experiment.get("warmup") is not None else 0.0,
-                  run.seed)
+    world = World(
+        experiment.doc,
+        experiment.resolved("world", run),
+        experiment.resolved("flows", run),
+        sample,
+        seconds(experiment.resolved("duration", run)) if experiment.get("duration") else 60.0,
+        seconds(experiment.resolved("warmup", run))
+        if experiment.get("warmup") is not None
+        else 0.0,
+        run.seed,
+    )
     if world.warmup >= world.duration:
-        raise experiment.doc.bad(("warmup",), f"{world.warmup:g} s leave nothing of {world.duration:g} s")
+        raise experiment.doc.bad(
+            ("warmup",), f"{world.warmup:g} s leave nothing of {world.duration:g} s"
+        )
     return world
 
 
@@ -388,7 +508,9 @@ def why_again(manifests, bench, script):
     changed = [name for name, h in bench.files.items() if old["files"].get(name) != h]
     if old["script"] != sha256(script.encode()):
         changed.append("the experiment's world, flows or sampling")
-    return "changed since: " + ", ".join(changed or ["the metrics, of which git keeps those of before"])
+    return "changed since: " + ", ".join(
+        changed or ["the metrics, of which git keeps those of before"]
+    )
 
 
 class Progress:
@@ -406,8 +528,13 @@ class Progress:
             left = self.spent / self.done * (self.total - self.done) / min(self.jobs, self.total)
             begin = "\r\033[K" if self.tty else ""
             end = "" if self.tty and self.done < self.total else "\n"
-            print(f"{begin}lab: {self.ident}: {self.done} of {self.total} runs, {run.name} took {took:.0f} s, "
-                  f"{left / 60:.1f} min left", end=end, file=sys.stderr, flush=True)
+            print(
+                f"{begin}lab: {self.ident}: {self.done} of {self.total} runs, {run.name} took {took:.0f} s, "
+                f"{left / 60:.1f} min left",
+                end=end,
+                file=sys.stderr,
+                flush=True,
+            )
 
 
 class Runner:
@@ -428,24 +555,59 @@ class Runner:
             return
         began = time.monotonic()
         with tempfile.TemporaryDirectory(dir=OUT) as out:
-            command = [f"{bench.path}/tools/testbed/vm/run", "--exact", "--bare", f"--saved={OUT}/.saved", "--kernel", KERNEL,
-                       "--seed", str(run.seed), "--timeout", str(600 + 20 * world.duration), "--out", out, "--", "bash", "-c", script]
-            with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                  text=True, errors="replace") as vm:
+            command = [
+                f"{bench.path}/tools/testbed/vm/run",
+                "--exact",
+                "--bare",
+                f"--saved={OUT}/.saved",
+                "--kernel",
+                KERNEL,
+                "--seed",
+                str(run.seed),
+                "--timeout",
+                str(600 + 20 * world.duration),
+                "--out",
+                out,
+                "--",
+                "bash",
+                "-c",
+                script,
+            ]
+            with subprocess.Popen(
+                command,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+            ) as vm:
                 self.vms.add(vm)
                 said = vm.stdout.read()
             self.vms.discard(vm)
             if self.stopped:
                 return
             if vm.returncode:
-                raise Failed(f"{self.experiment.id}: run {run.name} failed (exit {vm.returncode}):\n"
-                             f"{said[-2000:].strip()}")
+                raise Failed(
+                    f"{self.experiment.id}: run {run.name} failed (exit {vm.returncode}):\n"
+                    f"{said[-2000:].strip()}"
+                )
             records = collect(world, run, out)
         took = time.monotonic() - began
-        self.store.write(run, key, records, {
-            **bench.manifest(), "run": run.name, "key": key, "seed": run.seed, "script": sha256(script.encode()),
-            "command": self.command, "took": round(took, 1), "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "options": [r["all"] for r in records if r["record"] == "final"]})
+        self.store.write(
+            run,
+            key,
+            records,
+            {
+                **bench.manifest(),
+                "run": run.name,
+                "key": key,
+                "seed": run.seed,
+                "script": sha256(script.encode()),
+                "command": self.command,
+                "took": round(took, 1),
+                "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+                "options": [r["all"] for r in records if r["record"] == "final"],
+            },
+        )
         self.progress.finished(run, took)
 
     def run_all(self, runs, jobs, any_build=False):
@@ -456,13 +618,19 @@ class Runner:
             script = world.script()
             bench = Bench(world.needs())
             key = key_of(bench, script, run)
-            if not any(any_build or m["key"] == key for m in self.store.of_script(run, script)
-                       if self.store.usable(self.experiment, run, m)):
+            if not any(
+                any_build or m["key"] == key
+                for m in self.store.of_script(run, script)
+                if self.store.usable(self.experiment, run, m)
+            ):
                 todo.append((run, world, script, bench, key))
                 reason = why_again(self.store.stored(run), bench, script)
                 reasons[reason] = reasons.get(reason, 0) + 1
-        print(f"lab: {self.experiment.id}: {len(runs)} runs, {len(runs) - len(todo)} of them there already"
-              + "".join(f"; {n} {why}" for why, n in reasons.items()), file=sys.stderr)
+        print(
+            f"lab: {self.experiment.id}: {len(runs)} runs, {len(runs) - len(todo)} of them there already"
+            + "".join(f"; {n} {why}" for why, n in reasons.items()),
+            file=sys.stderr,
+        )
         self.progress = Progress(self.experiment.id, len(todo), jobs)
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             futures = [pool.submit(self.run, *job) for job in todo]

@@ -18,13 +18,26 @@ import yaml
 HERE = os.path.dirname(os.path.abspath(__file__))
 EXPERIMENTS = os.path.join(HERE, "experiments")
 
-UNITS = {"rate": {"bit": 1, "kbit": 1e3, "mbit": 1e6, "gbit": 1e9},
-         "time": {"us": 1e-6, "ms": 1e-3, "s": 1}}
-OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
-             ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
-             ast.Pow: operator.pow, ast.USub: operator.neg, ast.Eq: operator.eq,
-             ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
-             ast.Gt: operator.gt, ast.GtE: operator.ge}
+UNITS = {
+    "rate": {"bit": 1, "kbit": 1e3, "mbit": 1e6, "gbit": 1e9},
+    "time": {"us": 1e-6, "ms": 1e-3, "s": 1},
+}
+OPERATORS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.USub: operator.neg,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
 
 
 class Bad(Exception):
@@ -47,8 +60,10 @@ class Doc:
             node = loader.get_single_node()
         except yaml.YAMLError as e:
             mark = getattr(e, "problem_mark", None)
-            raise Bad(f"{self.name}:{mark.line + 1 if mark else 1}",
-                      f"not YAML: {getattr(e, 'problem', e)}") from None
+            raise Bad(
+                f"{self.name}:{mark.line + 1 if mark else 1}",
+                f"not YAML: {getattr(e, 'problem', e)}",
+            ) from None
         if node is None:
             raise Bad(f"{self.name}:1", "empty: want an experiment")
         self.data = self._plain(loader, node, ())
@@ -77,8 +92,10 @@ class Doc:
         result = {}
         for key_node, value in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
-                raise Bad(f"{self.name}:{key_node.start_mark.line + 1}", "want a plain word as a key")
-            key = key_node.value        # as written: "on" is no boolean here
+                raise Bad(
+                    f"{self.name}:{key_node.start_mark.line + 1}", "want a plain word as a key"
+                )
+            key = key_node.value  # as written: "on" is no boolean here
             self.lines[(*path, key)] = key_node.start_mark.line + 1
             if key in result:
                 raise self.bad((*path, key), "the key is there twice")
@@ -87,6 +104,7 @@ class Doc:
 
 
 # ---- values
+
 
 def quantity(kind, value):
     """A number of bit/s or seconds, from 5mbit, 20ms or a plain number; None if it is none."""
@@ -165,12 +183,17 @@ def substitute(value, names):
 
 # ---- what a file may say; "!" marks what must be there, ANY any key
 
+
 def text(value):
     return None if isinstance(value, str) and value.strip() else "want text"
 
 
 def name(value):
-    return None if re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", str(value)) else "want a name: letters, digits, _"
+    return (
+        None
+        if re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", str(value))
+        else "want a name: letters, digits, _"
+    )
 
 
 def node(value):
@@ -194,7 +217,9 @@ def no_less(value):
 
 
 def number(value):
-    return None if isinstance(value, (int, float)) and not isinstance(value, bool) else "want a number"
+    return (
+        None if isinstance(value, (int, float)) and not isinstance(value, bool) else "want a number"
+    )
 
 
 def scalar(value):
@@ -236,51 +261,139 @@ def expression(value):
 
 ANY = "*"
 KINDS = ("udp", "pareto", "tcp", "aimd", "web", "dccp", "call")
-DIRECTION = {"rate": rate, "delay": time, "queue": text, "limit": integer, "changes": [text], "loss": text}
+DIRECTION = {
+    "rate": rate,
+    "delay": time,
+    "queue": text,
+    "limit": integer,
+    "changes": [text],
+    "loss": text,
+}
 CHECKS = ("value", "each", "ratio", "difference", "order")
 SCHEMA = {
-    "id!": text, "runs_of": text, "paper": text, "claim!": text, "kind": one_of("vm", "computed"), "hidden": flag,
-    "notes": text, "cause": text,
+    "id!": text,
+    "runs_of": text,
+    "paper": text,
+    "claim!": text,
+    "kind": one_of("vm", "computed"),
+    "hidden": flag,
+    "notes": text,
+    "cause": text,
     "world": {
-        "mtu": integer, "sysctl": {ANY: scalar}, "route": text,
-        "profile": text, "profiles": {ANY: text},
-        "links!": [{"repeat": integer, "between!": [node], "mtu": integer, "back": DIRECTION, **DIRECTION}],
+        "mtu": integer,
+        "sysctl": {ANY: scalar},
+        "route": text,
+        "profile": text,
+        "profiles": {ANY: text},
+        "links!": [
+            {"repeat": integer, "between!": [node], "mtu": integer, "back": DIRECTION, **DIRECTION}
+        ],
     },
-    "flows": {ANY: {
-        "repeat": integer, "of": text,       # of: set by repeat
-        "kind!": one_of(*KINDS), "from!": node, "to!": node, "count": integer,
-        "colour": one_of("green", "blue"), "dscp": integer, "ecn": integer, "cc": text,
-        "size": integer, "pps": number, "poisson": flag, "jitter": time, "cwnd_interval": time, "on": time, "off": time,
-        "shape": number, "model": one_of("surge", "requests", "webtraf"), "body": text, "tail": text, "size_max": number,
-        "objects": scalar, "pause": scalar, "gap": time,
-        "ccid": integer, "vary": flag, "options": text, "codec": text, "ptime": integer, "playout": integer,
-    }},
+    "flows": {
+        ANY: {
+            "repeat": integer,
+            "of": text,  # of: set by repeat
+            "kind!": one_of(*KINDS),
+            "from!": node,
+            "to!": node,
+            "count": integer,
+            "colour": one_of("green", "blue"),
+            "dscp": integer,
+            "ecn": integer,
+            "cc": text,
+            "size": integer,
+            "pps": number,
+            "poisson": flag,
+            "jitter": time,
+            "cwnd_interval": time,
+            "on": time,
+            "off": time,
+            "shape": number,
+            "model": one_of("surge", "requests", "webtraf"),
+            "body": text,
+            "tail": text,
+            "size_max": number,
+            "objects": scalar,
+            "pause": scalar,
+            "gap": time,
+            "ccid": integer,
+            "vary": flag,
+            "options": text,
+            "codec": text,
+            "ptime": integer,
+            "playout": integer,
+        }
+    },
     "vars": {ANY: scalar},
     "arms": {ANY: {ANY: scalar}},
     "sweep": {ANY: [anything]},
-    "seeds": positive, "duration": time, "warmup": time,
+    "seeds": positive,
+    "duration": time,
+    "warmup": time,
     "quick": {"duration": time, "warmup": time, "seeds": positive, "sweep": {ANY: [anything]}},
-    "sample": {"every": interval, "links": [text], "holes": [text], "packets": [text], "with": one_of("tc", "abesample"),
-               "series": time, "rtp_window": time, "spread_window": time},
+    "sample": {
+        "every": interval,
+        "links": [text],
+        "holes": [text],
+        "packets": [text],
+        "with": one_of("tc", "abesample"),
+        "series": time,
+        "rtp_window": time,
+        "spread_window": time,
+    },
     "compute": text,
     "ns2": {"script!": text, "args!": words, "arms": {ANY: words}, "metrics!": {ANY: text}},
     "metrics!": {ANY: {ANY: anything}},
-    "claims!": [{
-        "words!": text,
-        "check!": {**{c: anything for c in CHECKS}, "at_least": number, "at_most": number,
-                   "between": [number]},
-        "tolerance!": no_less, "where": expression, "reported": flag,
-    }],
+    "claims!": [
+        {
+            "words!": text,
+            "check!": {
+                **{c: anything for c in CHECKS},
+                "at_least": number,
+                "at_most": number,
+                "between": [number],
+            },
+            "tolerance!": no_less,
+            "where": expression,
+            "reported": flag,
+        }
+    ],
     "control": {"arm!": text, "instead_of!": text, "why": text, "where": expression},
-    "plot": [{
-        "kind": one_of("line", "bar", "time", "cdf", "gaps"), "title": text, "x": text, "y": anything, "labels": [text],
-        "xlabel": text, "ylabel": text, "logx": flag, "logy": flag, "flows": anything,
-        "link": text, "path": text, "where": expression, "arms": [text],
-    }],
+    "plot": [
+        {
+            "kind": one_of("line", "bar", "time", "cdf", "gaps"),
+            "title": text,
+            "x": text,
+            "y": anything,
+            "labels": [text],
+            "xlabel": text,
+            "ylabel": text,
+            "logx": flag,
+            "logy": flag,
+            "flows": anything,
+            "link": text,
+            "path": text,
+            "where": expression,
+            "arms": [text],
+        }
+    ],
 }
 
 
-RUNS = ("kind", "world", "flows", "vars", "arms", "sweep", "seeds", "duration", "warmup", "sample", "quick", "control")
+RUNS = (
+    "kind",
+    "world",
+    "flows",
+    "vars",
+    "arms",
+    "sweep",
+    "seeds",
+    "duration",
+    "warmup",
+    "sample",
+    "quick",
+    "control",
+)
 
 
 def check(doc, data, schema, path=(), raw=True):
@@ -301,7 +414,9 @@ def check(doc, data, schema, path=(), raw=True):
 def check_mapping(doc, data, schema, path, raw):
     known = {k.rstrip("!"): s for k, s in schema.items()}
     if not isinstance(data, dict):
-        raise doc.bad(path, f"want a mapping with {', '.join(k for k in known if k != ANY) or 'names'}")
+        raise doc.bad(
+            path, f"want a mapping with {', '.join(k for k in known if k != ANY) or 'names'}"
+        )
     for key, value in data.items():
         if key not in known and ANY not in known:
             raise doc.bad((*path, key), f"unknown key; known are {', '.join(known)}")
@@ -313,14 +428,15 @@ def check_mapping(doc, data, schema, path, raw):
 
 # ---- runs
 
+
 @dataclasses.dataclass(frozen=True)
 class Run:
     """One run: an arm at a point of the sweep with a seed."""
 
     arm: str
-    point: tuple        # pairs of name and label, in the file's order
+    point: tuple  # pairs of name and label, in the file's order
     seed: int
-    vars: tuple         # all variables, as pairs
+    vars: tuple  # all variables, as pairs
 
     @property
     def name(self):
@@ -378,7 +494,9 @@ class Experiment:
     def seeds(self):
         if self.kind == "computed":
             return 1
-        return self.data.get("quick", {}).get("seeds", 2) if self.quick else self.data.get("seeds", 10)
+        return (
+            self.data.get("quick", {}).get("seeds", 2) if self.quick else self.data.get("seeds", 10)
+        )
 
     def _check_names(self):
         """Arms, variables and sweeps that other parts name."""
@@ -396,7 +514,10 @@ class Experiment:
         if self.control:
             for key in ("arm", "instead_of"):
                 if self.control[key] not in self.arms:
-                    raise self.doc.bad(("control", key), f"no arm {self.control[key]!r}; there are {', '.join(self.arms)}")
+                    raise self.doc.bad(
+                        ("control", key),
+                        f"no arm {self.control[key]!r}; there are {', '.join(self.arms)}",
+                    )
 
     def _check_sweep(self, path, key, values, known):
         if not values:
@@ -416,8 +537,14 @@ class Experiment:
         """Points of the sweep: pairs of (labels, variables)."""
         axes = []
         for key, values in (self.get("sweep") or {}).items():
-            axes.append([((key, str(v["name"])), {k: x for k, x in v.items() if k != "name"})
-                         if isinstance(v, dict) else ((key, show(v)), {key: v}) for v in values])
+            axes.append(
+                [
+                    ((key, str(v["name"])), {k: x for k, x in v.items() if k != "name"})
+                    if isinstance(v, dict)
+                    else ((key, show(v)), {key: v})
+                    for v in values
+                ]
+            )
         for combination in itertools.product(*axes):
             variables = {}
             for _, given in combination:
@@ -437,8 +564,11 @@ class Experiment:
     def _wanted(self, run):
         """The control may be for some points only."""
         control = self.runs_control or {}
-        return control.get("arm") != run.arm or "where" not in control \
+        return (
+            control.get("arm") != run.arm
+            or "where" not in control
             or self.holds(control["where"], ("control", "where"), run)
+        )
 
     def vars(self, run):
         return Vars(run.vars)
@@ -457,19 +587,31 @@ class Experiment:
             result = {}
             for key, value in data.items():
                 if isinstance(value, dict) and "repeat" in value:
-                    result.update({f"{key}{i}": {**copy, "of": key}
-                                   for i, copy in enumerate(self._repeated(value, names, (*path, key)), 1)})
+                    result.update(
+                        {
+                            f"{key}{i}": {**copy, "of": key}
+                            for i, copy in enumerate(self._repeated(value, names, (*path, key)), 1)
+                        }
+                    )
                 else:
                     result[key] = self._resolve(value, names, (*path, key))
             return result
         if isinstance(data, list):
-            return [one for i, value in enumerate(data) for one in (
-                self._repeated(value, names, (*path, i)) if isinstance(value, dict) and "repeat" in value
-                else [self._resolve(value, names, (*path, i))])]
+            return [
+                one
+                for i, value in enumerate(data)
+                for one in (
+                    self._repeated(value, names, (*path, i))
+                    if isinstance(value, dict) and "repeat" in value
+                    else [self._resolve(value, names, (*path, i))]
+                )
+            ]
         try:
             return substitute(data, names)
         except KeyError as e:
-            raise self.doc.bad(path, f"no variable {e.args[0]!r}; there are {', '.join(sorted(names))}") from None
+            raise self.doc.bad(
+                path, f"no variable {e.args[0]!r}; there are {', '.join(sorted(names))}"
+            ) from None
         except (ValueError, TypeError, ZeroDivisionError) as e:
             raise self.doc.bad(path, f"{data!r}: {e}") from None
 
@@ -480,7 +622,9 @@ class Experiment:
         if complaint:
             raise self.doc.bad((*path, "repeat"), f"{count!r}: {complaint}")
         rest = {k: v for k, v in data.items() if k != "repeat"}
-        return [self._resolve(rest, Vars({**names, "i": i}), path) for i in range(1, int(count) + 1)]
+        return [
+            self._resolve(rest, Vars({**names, "i": i}), path) for i in range(1, int(count) + 1)
+        ]
 
     def holds(self, expr, path, run):
         """The value of a condition on the run's variables and labels."""
@@ -506,4 +650,6 @@ def rows():
     """All rows, run or not: a list of (group, id, claim)."""
     with open(os.path.join(HERE, "rows.yaml"), encoding="utf-8") as f:
         data = yaml.safe_load(f)
-    return [(group, ident, claim) for group, entries in data.items() for ident, claim in entries.items()]
+    return [
+        (group, ident, claim) for group, entries in data.items() for ident, claim in entries.items()
+    ]

@@ -29,7 +29,9 @@ def metrics_csv(result, path):
         writer = csv.writer(f)
         writer.writerow([*labels, "arm", "seed", *names])
         for run, metrics in [*result.rows, *result.beside]:
-            writer.writerow([*(v for _, v in run.point), run.arm, run.seed, *(metrics.get(n) for n in names)])
+            writer.writerow(
+                [*(v for _, v in run.point), run.arm, run.seed, *(metrics.get(n) for n in names)]
+            )
     return path
 
 
@@ -48,7 +50,7 @@ def time_series(data):
     for link, samples in data.samples.items():
         samples = samples[:-1]
         times = times or [s["time"] for s in samples]
-        for i, s in enumerate(samples[:len(times)]):
+        for i, s in enumerate(samples[: len(times)]):
             for path, value in numbers(s["qdisc"]):
                 columns.setdefault(f"{link} {path}", [None] * len(times))[i] = value
     return (times, columns) if times else None
@@ -68,12 +70,30 @@ def flent(result, run, series, path):
     times, columns = series
     manifest = result.manifests[run]
     date = manifest["date"].replace("Z", ".000000Z")
-    metadata = {"NAME": "abe-lab", "TITLE": f"{result.experiment.id} {run.name}", "DATA_FILENAME": os.path.basename(path),
-                "TIME": date, "T0": date, "LENGTH": times[-1], "STEP_SIZE": times[-1] / max(len(times) - 1, 1),
-                "KERNEL_NAME": "Linux", "KERNEL_RELEASE": manifest["kernel"], "NOTE": manifest["command"],
-                "SERIES_META": {name: {"UNITS": "", "MEAN_VALUE": None} for name in columns},
-                "HOST": "vm", "HOSTS": ["vm"], "TEST_PARAMETERS": dict(run.vars), "BATCH_NAME": result.experiment.id}
-    data = {"version": 4, "metadata": metadata, "x_values": times, "results": columns, "raw_values": {}}
+    metadata = {
+        "NAME": "abe-lab",
+        "TITLE": f"{result.experiment.id} {run.name}",
+        "DATA_FILENAME": os.path.basename(path),
+        "TIME": date,
+        "T0": date,
+        "LENGTH": times[-1],
+        "STEP_SIZE": times[-1] / max(len(times) - 1, 1),
+        "KERNEL_NAME": "Linux",
+        "KERNEL_RELEASE": manifest["kernel"],
+        "NOTE": manifest["command"],
+        "SERIES_META": {name: {"UNITS": "", "MEAN_VALUE": None} for name in columns},
+        "HOST": "vm",
+        "HOSTS": ["vm"],
+        "TEST_PARAMETERS": dict(run.vars),
+        "BATCH_NAME": result.experiment.id,
+    }
+    data = {
+        "version": 4,
+        "metadata": metadata,
+        "x_values": times,
+        "results": columns,
+        "raw_values": {},
+    }
     with open(path, "wb") as f, gzip.GzipFile("", "wb", fileobj=f, mtime=0) as z:
         z.write(json.dumps(data, sort_keys=True).encode())
     return path

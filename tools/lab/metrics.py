@@ -13,7 +13,7 @@ import math
 import numpy as np
 from experiment import calculate, seconds
 
-STREAMS = ("tcp", "web")         # kinds without packets of their own
+STREAMS = ("tcp", "web")  # kinds without packets of their own
 
 
 class RunData:
@@ -24,7 +24,7 @@ class RunData:
         self.sinks = dict(self._flows(records, "sink"))
         self.window = next(r["window"] for r in records if r["record"] == "sink")
         self.sources = dict(self._flows(records, "source"))
-        self.windows = {}       # by flow: when its sampling began, how often it was, windows
+        self.windows = {}  # by flow: when its sampling began, how often it was, windows
         for r in records:
             if "cwnd" in r:
                 for flow, values in zip(r["tcp"], r["cwnd"]["flows"], strict=True):
@@ -44,7 +44,9 @@ class RunData:
         for record in (r for r in records if r["record"] == kind):
             for reports in record.values():
                 if isinstance(reports, list):
-                    yield from ((f["flow"], f) for f in reports if isinstance(f, dict) and "flow" in f)
+                    yield from (
+                        (f["flow"], f) for f in reports if isinstance(f, dict) and "flow" in f
+                    )
 
     def members(self, names):
         """(kind, id) of each flow under these names of the file."""
@@ -60,8 +62,13 @@ class RunData:
     def recorded(self, colour, name=None):
         """(what became of it, ns in the queue) of each of this colour's packets (None: of both) from the warm-up on."""
         r = self._only(self.packets, name)
-        return [(what, wait) for time, what, c, wait in zip(r["time"], r["what"], r["colour"], r["wait_ns"], strict=True)
-                if time >= self.run["warmup"] and colour in (None, c)]
+        return [
+            (what, wait)
+            for time, what, c, wait in zip(
+                r["time"], r["what"], r["colour"], r["wait_ns"], strict=True
+            )
+            if time >= self.run["warmup"] and colour in (None, c)
+        ]
 
     def lost(self, name=None):
         """By flow with losses noted at the end of that link, or of the only one: how many packets, runs of losses."""
@@ -79,10 +86,14 @@ class RunData:
         """What went into a link with losses, and what was lost, from the warm-up to the end; and for how long."""
         if name is None:
             if len(self.losses) != 2:
-                raise ValueError(f"which link? There are {', '.join(dict.fromkeys(link for link, _ in self.losses))}")
+                raise ValueError(
+                    f"which link? There are {', '.join(dict.fromkeys(link for link, _ in self.losses))}"
+                )
             ((name, _), _) = self.losses
         warm, end = self.losses[name, "warm"], self.losses[name, "end"]
-        counts = {k: end["counts"][k] - warm["counts"][k] for k in ("packets", "bytes", "lost", "marked")}
+        counts = {
+            k: end["counts"][k] - warm["counts"][k] for k in ("packets", "bytes", "lost", "marked")
+        }
         counts["flows"] = len(end["counts"].get("flows", [])) or 1
         return counts, end["time"] - warm["time"]
 
@@ -101,7 +112,9 @@ def mean(values):
 
 def goodput(data, flows, total=False):
     """Mb/s that the sink got after the warm-up: a flow's mean, or of all together."""
-    rates = [data.sinks[i]["goodput"] / 1e6 if i in data.sinks else 0.0 for _, i in data.members(flows)]
+    rates = [
+        data.sinks[i]["goodput"] / 1e6 if i in data.sinks else 0.0 for _, i in data.members(flows)
+    ]
     return (sum(rates) if total else mean(rates)) if rates else None
 
 
@@ -112,7 +125,7 @@ def loss(data, flows):
     lost = total = 0
     for kind, i in data.members(flows):
         if kind in STREAMS:
-            source = data.sources.get(i, {})        # web's reports do not tell
+            source = data.sources.get(i, {})  # web's reports do not tell
             lost, total = lost + source.get("retransmitted", 0), total + source.get("segments", 0)
         elif i in data.sinks:
             sink = data.sinks[i]
@@ -132,8 +145,11 @@ def marked(data, flows):
 
 def delay(data, flows, stat="median"):
     """ms, one way, of UDP and AIMD packets: min, median, mean, p99, p999 or max; a flow's mean (max: of all)."""
-    values = [data.sinks[i]["delay_us"][stat] / 1e3 for kind, i in data.members(flows)
-              if kind not in STREAMS and i in data.sinks and stat in data.sinks[i]["delay_us"]]
+    values = [
+        data.sinks[i]["delay_us"][stat] / 1e3
+        for kind, i in data.members(flows)
+        if kind not in STREAMS and i in data.sinks and stat in data.sinks[i]["delay_us"]
+    ]
     return (max(values) if stat == "max" else mean(values)) if values else None
 
 
@@ -144,7 +160,9 @@ def dccp(data, flows):
 
 def rate(data, flows, header=32):
     """kb/s that a DCCP flow sends after the warm-up, with so many bytes of headers a packet."""
-    return mean([(f["out_bytes"] + header * f["out"]) * 8 / 1e3 / f["seconds"] for f in dccp(data, flows)])
+    return mean(
+        [(f["out_bytes"] + header * f["out"]) * 8 / 1e3 / f["seconds"] for f in dccp(data, flows)]
+    )
 
 
 def event_rate(data, flows):
@@ -172,15 +190,27 @@ def packet_size(data, link=None):
 
 def useful(data, flows, within):
     """UDP and AIMD packets a second and flow that arrive within so many seconds of being sent, to 2 % of that."""
-    counts = [sum(n for edge, n in data.sinks.get(i, {}).get("delay_histogram", []) if edge <= seconds(within) * 1e6)
-              for kind, i in data.members(flows) if kind not in STREAMS]
+    counts = [
+        sum(
+            n
+            for edge, n in data.sinks.get(i, {}).get("delay_histogram", [])
+            if edge <= seconds(within) * 1e6
+        )
+        for kind, i in data.members(flows)
+        if kind not in STREAMS
+    ]
     return mean([n / data.window for n in counts])
 
 
 def jitter(data, flows):
     """ms, of RFC 3550, at the end of the run; a flow's mean."""
-    return mean([data.sinks[i]["jitter_us"] / 1e3 for kind, i in data.members(flows)
-                 if kind not in STREAMS and i in data.sinks])
+    return mean(
+        [
+            data.sinks[i]["jitter_us"] / 1e3
+            for kind, i in data.members(flows)
+            if kind not in STREAMS and i in data.sinks
+        ]
+    )
 
 
 def mos(data, flows, ie=0, bpl=25.1, packet=20):
@@ -195,14 +225,21 @@ def mos(data, flows, ie=0, bpl=25.1, packet=20):
     if late is None or lost >= 100:
         return 1.0
     d, ppl = late + packet, lost + (100 - lost) / 100
-    r = 93.2 - 0.024 * d - (0.11 * (d - 177.3) if d > 177.3 else 0) - (ie + (95 - ie) * ppl / (ppl + bpl))
+    r = (
+        93.2
+        - 0.024 * d
+        - (0.11 * (d - 177.3) if d > 177.3 else 0)
+        - (ie + (95 - ie) * ppl / (ppl + bpl))
+    )
     r = min(max(r, 0), 100)
     return 1 + 0.035 * r + 7e-6 * r * (r - 60) * (100 - r)
 
 
 def timeouts(data, flows):
     """Retransmitted segments a flow."""
-    return mean([data.sources[i]["retransmitted"] for kind, i in data.members(flows) if kind in STREAMS])
+    return mean(
+        [data.sources[i]["retransmitted"] for kind, i in data.members(flows) if kind in STREAMS]
+    )
 
 
 def counter(data, path, over=None, link=None):
@@ -247,7 +284,9 @@ def sampled(data, path, stat="mean", start=None, link=None):
     var = sum((v - m) ** 2 for v in values) / max(len(values) - 1, 1)
     if stat == "logmean":
         return math.exp(sum(math.log(v) for v in values) / len(values)) if min(values) > 0 else None
-    return {"mean": m, "var": var, "std": math.sqrt(var), "min": min(values), "max": max(values)}[stat]
+    return {"mean": m, "var": var, "std": math.sqrt(var), "min": min(values), "max": max(values)}[
+        stat
+    ]
 
 
 def bias(data, link=None):
@@ -257,8 +296,16 @@ def bias(data, link=None):
     samples = [s["qdisc"] for s in data.link(link) if s["time"] >= data.run["warmup"]]
     got = want = 0
     for before, now in itertools.pairwise(samples):
-        rise = {path: pick(now, path) - pick(before, path) for path in (
-            "green.arrived", "green.early_drops", "blue.arrived", "blue.early_drops", "blue.limit_drops")}
+        rise = {
+            path: pick(now, path) - pick(before, path)
+            for path in (
+                "green.arrived",
+                "green.early_drops",
+                "blue.arrived",
+                "blue.early_drops",
+                "blue.limit_drops",
+            )
+        }
         got += rise["green.early_drops"]
         if rise["blue.arrived"]:
             lost = (rise["blue.early_drops"] + rise["blue.limit_drops"]) / rise["blue.arrived"]
@@ -273,13 +320,18 @@ def cwnd(data, flows, stat="sum_var"):
     rows = []
     for _, i in data.members(flows):
         start, interval, values = data.windows[i]
-        rows.append(values[max(0, math.ceil((data.run["warmup"] - start) / interval)):])
+        rows.append(values[max(0, math.ceil((data.run["warmup"] - start) / interval)) :])
     if not rows or not all(rows):
         return None
     # their clocks are less than an interval apart
-    windows = np.array([row[:min(map(len, rows))] for row in rows], float)
-    return float({"mean": np.mean, "sum_var": lambda w: w.var(axis=1).sum(),
-                  "var_sum": lambda w: w.sum(axis=0).var()}[stat](windows))
+    windows = np.array([row[: min(map(len, rows))] for row in rows], float)
+    return float(
+        {
+            "mean": np.mean,
+            "sum_var": lambda w: w.var(axis=1).sum(),
+            "var_sum": lambda w: w.sum(axis=0).var(),
+        }[stat](windows)
+    )
 
 
 def rtp_jitter(data, flows):
@@ -293,7 +345,9 @@ def spread(data, flows):
 
 
 def windows_mean(data, flows, key):
-    values = [mean(data.sinks[i][key]) for _, i in data.members(flows) if key in data.sinks.get(i, {})]
+    values = [
+        mean(data.sinks[i][key]) for _, i in data.members(flows) if key in data.sinks.get(i, {})
+    ]
     return mean([None if v is None else v / 1e3 for v in values])
 
 
@@ -302,8 +356,15 @@ def sojourn(data, colour=None, stat="median", link=None):
     waits = [wait / 1e6 for what, wait in data.recorded(colour, link) if what == "sent"]
     if not waits:
         return None
-    return float({"min": np.min, "mean": np.mean, "median": np.median, "max": np.max,
-                  "p99": lambda w: np.quantile(w, 0.99)}[stat](waits))
+    return float(
+        {
+            "min": np.min,
+            "mean": np.mean,
+            "median": np.median,
+            "max": np.max,
+            "p99": lambda w: np.quantile(w, 0.99),
+        }[stat](waits)
+    )
 
 
 def became(data, what, colour=None, link=None):
@@ -344,7 +405,10 @@ def blocks(data, size=30, stat="mean", lag=1, link=None):
         return None
     covariance = float(np.mean([np.mean(s[lag:] * s[:-lag]) for s in centred]))
     variance = float(np.mean([np.mean(s * s) for s in centred]))
-    return {"autocovariance": covariance, "autocorrelation": covariance / variance if variance else None}[stat]
+    return {
+        "autocovariance": covariance,
+        "autocorrelation": covariance / variance if variance else None,
+    }[stat]
 
 
 def gap_cdf(law, p, k):
@@ -353,7 +417,7 @@ def gap_cdf(law, p, k):
     if law == "geometric":
         return 1 - (1 - p) ** k
     if law == "delayed_geometric":
-        first = np.ceil(1 / p)      # the first exposure is what exceeds the delay
+        first = np.ceil(1 / p)  # the first exposure is what exceeds the delay
         return np.where(k < first, 0, 1 - (2 - first * p) * (1 - p) ** (k - first))
     # what a gap exceeds 1/p by counts for the next one when the spacing is deterministic
     at = {"uniform": k * p, "delayed_uniform": k * p - 1, "deterministic": k + 1 - 1 / p}[law]
@@ -362,8 +426,11 @@ def gap_cdf(law, p, k):
 
 def gaps_of(data, link=None):
     """Packets of a flow from one loss (`holes`) to the next, of all flows."""
-    return [b - a for _, holes in data.lost(link) for a, b in itertools.pairwise(
-        at for first, n in holes for at in range(first, first + n))]
+    return [
+        b - a
+        for _, holes in data.lost(link)
+        for a, b in itertools.pairwise(at for first, n in holes for at in range(first, first + n))
+    ]
 
 
 def ks(data, law, stat="distance", path="probability", link=None):
@@ -379,27 +446,58 @@ def ks(data, law, stat="distance", path="probability", link=None):
     k = np.arange(1, max(gaps) + 1)
     found = np.searchsorted(np.sort(gaps), k, side="right") / len(gaps)
     distance = float(np.max(np.abs(found - np.average(gap_cdf(law, p, k), axis=0, weights=p))))
-    return {"distance": distance, "scaled": distance * math.sqrt(len(gaps)), "gaps": len(gaps)}[stat]
+    return {"distance": distance, "scaled": distance * math.sqrt(len(gaps)), "gaps": len(gaps)}[
+        stat
+    ]
 
 
-METRICS = {f.__name__: f for f in (goodput, loss, marked, delay, useful, jitter, mos, timeouts, counter, last, sampled, bias,
-                                   cwnd, rtp_jitter, spread, sojourn, became, single, blocks, ks,
-                                   rate, event_rate, link_rate, dropped, packet_size)}
+METRICS = {
+    f.__name__: f
+    for f in (
+        goodput,
+        loss,
+        marked,
+        delay,
+        useful,
+        jitter,
+        mos,
+        timeouts,
+        counter,
+        last,
+        sampled,
+        bias,
+        cwnd,
+        rtp_jitter,
+        spread,
+        sojourn,
+        became,
+        single,
+        blocks,
+        ks,
+        rate,
+        event_rate,
+        link_rate,
+        dropped,
+        packet_size,
+    )
+}
 
 
-STATS = {"delay": ("min", "mean", "median", "p99", "p999", "max"),
-         "sampled": ("mean", "std", "var", "min", "max", "logmean"),
-         "sojourn": ("min", "mean", "median", "p99", "max"),
-         "cwnd": ("mean", "sum_var", "var_sum"),
-         "blocks": ("mean", "var", "several", "autocovariance", "autocorrelation"),
-         "ks": ("distance", "scaled", "gaps")}
+STATS = {
+    "delay": ("min", "mean", "median", "p99", "p999", "max"),
+    "sampled": ("mean", "std", "var", "min", "max", "logmean"),
+    "sojourn": ("min", "mean", "median", "p99", "max"),
+    "cwnd": ("mean", "sum_var", "var_sum"),
+    "blocks": ("mean", "var", "several", "autocovariance", "autocorrelation"),
+    "ks": ("distance", "scaled", "gaps"),
+}
 
 
 def check_spec(doc, path, spec, flows):
     """Complain about a metric that the file asks for wrongly; returns name and arguments."""
     if len(spec) != 1:
         raise doc.bad(path, f"want one of {', '.join(METRICS)}, expr")
-    (kind, args), = spec.items()
+    ((kind, args),) = spec.items()
     if kind == "expr":
         if not isinstance(args, (str, int, float)):
             raise doc.bad((*path, kind), "want an expression of other metrics and variables")
@@ -415,7 +513,9 @@ def check_spec(doc, path, spec, flows):
         if p.default is p.empty and key not in args:
             raise doc.bad((*path, kind), f"{key} is missing")
     if args.get("stat", STATS.get(kind, [None])[0]) not in STATS.get(kind, [None]):
-        raise doc.bad((*path, kind, "stat"), f"{args['stat']!r}: want one of {', '.join(STATS[kind])}")
+        raise doc.bad(
+            (*path, kind, "stat"), f"{args['stat']!r}: want one of {', '.join(STATS[kind])}"
+        )
     names = args.get("flows", [])
     for name in [names] if isinstance(names, str) else names:
         if name not in flows:
@@ -426,14 +526,18 @@ def check_spec(doc, path, spec, flows):
 def check_metrics(experiment):
     names = experiment.vars(next(experiment.runs(seeds=1)))
     for name, spec in experiment.data["metrics"].items():
-        kind, args = check_spec(experiment.doc, ("metrics", name), spec, experiment.data.get("flows", {}))
+        kind, args = check_spec(
+            experiment.doc, ("metrics", name), spec, experiment.data.get("flows", {})
+        )
         if kind == "expr" and experiment.kind == "vm":
             try:
                 calculate(str(args), names)
             except KeyError as e:
-                raise experiment.doc.bad(("metrics", name, kind), f"no {e.args[0]!r} in variables or metrics before it") from None
+                raise experiment.doc.bad(
+                    ("metrics", name, kind), f"no {e.args[0]!r} in variables or metrics before it"
+                ) from None
             except (ValueError, TypeError, ZeroDivisionError):
-                pass                # of values that are not known yet
+                pass  # of values that are not known yet
         names = {**names, name: 1.0}
 
 
@@ -448,12 +552,14 @@ def evaluate(experiment, run, records):
             if kind == "expr":
                 try:
                     result[name] = calculate(str(args), {**{k: names[k] for k in names}, **result})
-                except (TypeError, ZeroDivisionError):      # of what cannot be had
+                except (TypeError, ZeroDivisionError):  # of what cannot be had
                     result[name] = None
             else:
                 result[name] = METRICS[kind](data, **args)
         except KeyError as e:
-            raise experiment.doc.bad(path, f"no {e.args[0]!r} in variables, metrics before it, or raw data") from None
+            raise experiment.doc.bad(
+                path, f"no {e.args[0]!r} in variables, metrics before it, or raw data"
+            ) from None
         except ValueError as e:
             raise experiment.doc.bad(path, str(e)) from None
     return result

@@ -31,7 +31,7 @@ class Job:
     run: Run
     script: str
     args: tuple
-    path: str       # of its file
+    path: str  # of its file
 
     def stored(self):
         """What is kept of it, or None."""
@@ -42,14 +42,24 @@ class Job:
 
     def make(self, program):
         command = [program, os.path.join(SCRIPTS, self.script), *self.args]
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-        record = {"run": self.run.name, "script": self.script, "args": self.args, "ns": hash_of(program), "output": done.stdout}
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
+        record = {
+            "run": self.run.name,
+            "script": self.script,
+            "args": self.args,
+            "ns": hash_of(program),
+            "output": done.stdout,
+        }
         try:
             values(record)
         except ValueError:
             done.returncode = done.returncode or 1
         if done.returncode:
-            raise engine.Failed(f"ns {self.script} {' '.join(self.args)} failed:\n{done.stdout[-2000:].strip()}")
+            raise engine.Failed(
+                f"ns {self.script} {' '.join(self.args)} failed:\n{done.stdout[-2000:].strip()}"
+            )
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
         with open(self.path + ".tmp", "w", encoding="utf-8") as f:
             json.dump(record, f, indent=1, sort_keys=True)
@@ -58,7 +68,10 @@ class Job:
 
 def values(record):
     """The figures that a script printed, by name."""
-    return {name: float(value) for name, value in (line.split() for line in record["output"].splitlines())}
+    return {
+        name: float(value)
+        for name, value in (line.split() for line in record["output"].splitlines())
+    }
 
 
 @functools.cache
@@ -81,11 +94,16 @@ def check(experiment):
         raise doc.bad(("ns2",), "not for a computed experiment")
     known = sorted(n for n in os.listdir(SCRIPTS) if n.endswith(".tcl") and n != COMMON)
     if data["script"] not in known:
-        raise doc.bad(("ns2", "script"), f"no script {data['script']!r}; there are {', '.join(known)}")
+        raise doc.bad(
+            ("ns2", "script"), f"no script {data['script']!r}; there are {', '.join(known)}"
+        )
     metrics = [name for name, spec in experiment.data["metrics"].items() if "expr" not in spec]
     for name in data["metrics"]:
         if name not in metrics:
-            raise doc.bad(("ns2", "metrics", name), f"no such metric, or an expression; there are {', '.join(metrics)}")
+            raise doc.bad(
+                ("ns2", "metrics", name),
+                f"no such metric, or an expression; there are {', '.join(metrics)}",
+            )
     for arm in arms(experiment):
         if arm in experiment.arms:
             raise doc.bad(("ns2", "arms", arm), "is an arm of the experiment, too")
@@ -95,17 +113,26 @@ def check(experiment):
 def jobs(experiment, seeds=None):
     """All of an experiment."""
     data, result = experiment.data["ns2"], []
-    digest = engine.sha256("".join(hash_of(os.path.join(SCRIPTS, n)) for n in (COMMON, data["script"])).encode())
+    digest = engine.sha256(
+        "".join(hash_of(os.path.join(SCRIPTS, n)) for n in (COMMON, data["script"])).encode()
+    )
     for seed in range(1, (seeds or experiment.seeds) + 1):
         for point, given in experiment.points():
             for arm, more in arms(experiment).items():
                 names = {**experiment.data.get("vars", {}), **given, "seed": seed}
                 run = Run(arm, point, seed, tuple(names.items()))
-                times = [(key, show(seconds(experiment.resolved(key, run)))) for key in ("duration", "warmup")
-                         if experiment.get(key) is not None]
-                words = [*arguments(experiment, run, ("ns2", "args"), data["args"]),
-                         *arguments(experiment, run, ("ns2", "arms", arm), more),
-                         *(word for pair in times for word in pair), "seed", str(seed)]
+                times = [
+                    (key, show(seconds(experiment.resolved(key, run))))
+                    for key in ("duration", "warmup")
+                    if experiment.get(key) is not None
+                ]
+                words = [
+                    *arguments(experiment, run, ("ns2", "args"), data["args"]),
+                    *arguments(experiment, run, ("ns2", "arms", arm), more),
+                    *(word for pair in times for word in pair),
+                    "seed",
+                    str(seed),
+                ]
                 key = engine.sha256(json.dumps([digest, words]).encode())[:16]
                 path = os.path.join(engine.OUT, experiment.runs_id, "ns2", f"{run.name}.{key}.json")
                 result.append(Job(run, data["script"], tuple(words), path))
@@ -129,7 +156,11 @@ def arguments(experiment, run, path, text):
 def run_all(experiment, seeds, at_a_time):
     """What is not there yet; says so where ns-2 is not."""
     program, wanted = shutil.which("ns"), jobs(experiment, seeds)
-    todo = [job for job in wanted if not (record := job.stored()) or program and record["ns"] != hash_of(program)]
+    todo = [
+        job
+        for job in wanted
+        if not (record := job.stored()) or program and record["ns"] != hash_of(program)
+    ]
     said = f"lab: {experiment.id}: {len(wanted)} runs of ns-2, {len(wanted) - len(todo)} of them there already"
     if todo and not program:
         print(f"{said}; the others are left out: no ns (Debian package ns2)", file=sys.stderr)
@@ -154,8 +185,11 @@ def load(experiment, seeds=None):
     """(run, metrics) of what there is."""
     if "ns2" not in experiment.data:
         return []
-    return [(job.run, evaluate(experiment, job.run, values(record)))
-            for job in jobs(experiment, seeds) if (record := job.stored())]
+    return [
+        (job.run, evaluate(experiment, job.run, values(record)))
+        for job in jobs(experiment, seeds)
+        if (record := job.stored())
+    ]
 
 
 def evaluate(experiment, run, printed):
@@ -165,11 +199,16 @@ def evaluate(experiment, run, printed):
         result[name] = None
         if name in wanted:
             if wanted[name] not in printed:
-                raise experiment.doc.bad(("ns2", "metrics", name), f"no {wanted[name]!r} from ns-2; there are {', '.join(printed)}")
+                raise experiment.doc.bad(
+                    ("ns2", "metrics", name),
+                    f"no {wanted[name]!r} from ns-2; there are {', '.join(printed)}",
+                )
             result[name] = printed[wanted[name]]
         elif "expr" in spec:
             try:
-                result[name] = calculate(str(spec["expr"]), {**{k: names[k] for k in names}, **result})
-            except (TypeError, ZeroDivisionError, KeyError):    # of what ns-2 does not give
+                result[name] = calculate(
+                    str(spec["expr"]), {**{k: names[k] for k in names}, **result}
+                )
+            except (TypeError, ZeroDivisionError, KeyError):  # of what ns-2 does not give
                 result[name] = None
     return result

@@ -17,9 +17,19 @@ from common import new_figure, save
 from metrics import RunData, gaps_of, pick
 from verdict import interval
 
-COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c564b", "#000000",
-           "#999933", "#882255"]
-GREYS = ["#555555", "#aaaaaa"]      # of ns-2's arms
+COLOURS = [
+    "#0072b2",
+    "#d55e00",
+    "#009e73",
+    "#cc79a7",
+    "#e69f00",
+    "#56b4e9",
+    "#8c564b",
+    "#000000",
+    "#999933",
+    "#882255",
+]
+GREYS = ["#555555", "#aaaaaa"]  # of ns-2's arms
 
 
 class Data:
@@ -28,7 +38,10 @@ class Data:
     def __init__(self, experiment, rows, result):
         self.experiment, self.rows, self.result = experiment, rows, result
         self.colours = {arm: COLOURS[i % len(COLOURS)] for i, arm in enumerate(experiment.arms)}
-        self.greys = {arm: GREYS[i % len(GREYS)] for i, arm in enumerate(dict.fromkeys(run.arm for run, _ in result.beside))}
+        self.greys = {
+            arm: GREYS[i % len(GREYS)]
+            for i, arm in enumerate(dict.fromkeys(run.arm for run, _ in result.beside))
+        }
 
     def chosen(self, panel, index, beside=False):
         """(run, metrics) of the panel's arms and points; with ns-2's beside, if wanted."""
@@ -37,15 +50,22 @@ class Data:
             if run.arm not in arms and run.arm not in self.greys:
                 continue
             # the short form may leave out just these points
-            if "where" not in panel or self.experiment.quick \
-                    or self.experiment.holds(panel["where"], ("plot", index, "where"), run):
+            if (
+                "where" not in panel
+                or self.experiment.quick
+                or self.experiment.holds(panel["where"], ("plot", index, "where"), run)
+            ):
                 yield run, metrics
 
     def arms(self, panel, index, *names):
         """(arm, its colour, its runs' metrics) of those that have any of these metrics."""
         chosen = list(self.chosen(panel, index, beside=True))
         for arm, colour in {**self.colours, **self.greys}.items():
-            runs = [(run, m) for run, m in chosen if run.arm == arm and any(m.get(name) is not None for name in names)]
+            runs = [
+                (run, m)
+                for run, m in chosen
+                if run.arm == arm and any(m.get(name) is not None for name in names)
+            ]
             if runs:
                 yield arm, colour, runs
 
@@ -83,8 +103,18 @@ def line(axis, data, panel, index):
         cells = by((label(run), metrics.get(metric)) for run, metrics in runs)
         # a gap where there is nothing to tell
         means, halves = np.array([interval(cells.get(name, [np.nan])) for name in places]).T
-        axis.errorbar(list(places.values()), means, yerr=np.nan_to_num(halves), color=colour, label=arm, marker="o", ms=4,
-                      capsize=3, lw=1.5, ls="--" if arm in data.greys else "-")
+        axis.errorbar(
+            list(places.values()),
+            means,
+            yerr=np.nan_to_num(halves),
+            color=colour,
+            label=arm,
+            marker="o",
+            ms=4,
+            capsize=3,
+            lw=1.5,
+            ls="--" if arm in data.greys else "-",
+        )
     axis.set_xlabel(panel.get("xlabel", x))
 
 
@@ -100,7 +130,9 @@ def bar(axis, data, panel, index):
             halves.append(np.nan_to_num(half))
         places = np.arange(len(names)) + (i - (len(arms) - 1) / 2) * 0.8 / len(arms)
         axis.bar(places, heights, 0.8 / len(arms), yerr=halves, color=colour, label=arm, capsize=3)
-    axis.set_xticks(range(len(names)), panel.get("labels", names), fontsize="small" if len(names) > 5 else None)
+    axis.set_xticks(
+        range(len(names)), panel.get("labels", names), fontsize="small" if len(names) > 5 else None
+    )
 
 
 def over_time(axis, data, panel, index):
@@ -111,7 +143,12 @@ def over_time(axis, data, panel, index):
         points = [(s["time"], pick(s["qdisc"], panel["path"])) for s in samples]
         points = [p for p in points if p[1] is not None]
         label = " ".join([run.arm, *(v for _, v in run.point)]) if several else run.arm
-        axis.plot(*zip(*points, strict=True), color=None if several else data.colours[run.arm], lw=1, label=label)
+        axis.plot(
+            *zip(*points, strict=True),
+            color=None if several else data.colours[run.arm],
+            lw=1,
+            label=label,
+        )
     axis.set_xlabel("time, s")
 
 
@@ -134,10 +171,21 @@ def cdf(axis, data, panel, index):
 
 def gaps(axis, data, panel, index):
     for arm, colour in data.colours.items():
-        found = sorted(gap for run, raw in data.raw(panel, index) if run.arm == arm
-                       for gap in gaps_of(raw, panel.get("link")))
+        found = sorted(
+            gap
+            for run, raw in data.raw(panel, index)
+            if run.arm == arm
+            for gap in gaps_of(raw, panel.get("link"))
+        )
         if found:
-            axis.step(found, np.arange(1, len(found) + 1) / len(found), where="post", color=colour, label=arm, lw=1.5)
+            axis.step(
+                found,
+                np.arange(1, len(found) + 1) / len(found),
+                where="post",
+                color=colour,
+                label=arm,
+                lw=1.5,
+            )
     axis.set_xlabel("packets from one loss to the next")
     axis.set_ylabel("share of the gaps")
 
@@ -158,12 +206,15 @@ def draw(experiment, rows, result, path):
         axis.set_title(panel.get("title", ""))
         if "ylabel" in panel:
             axis.set_ylabel(panel["ylabel"])
-        for word, set_scale, which in (("logx", axis.set_xscale, axis.xaxis), ("logy", axis.set_yscale, axis.yaxis)):
+        for word, set_scale, which in (
+            ("logx", axis.set_xscale, axis.xaxis),
+            ("logy", axis.set_yscale, axis.yaxis),
+        ):
             if panel.get(word):
                 set_scale("log")
                 which.set_major_formatter("{x:g}")
                 which.set_minor_formatter(minor)
-    for axis in axes.flat[len(panels):]:
+    for axis in axes.flat[len(panels) :]:
         axis.axis("off")
     legend(figure, axes)
     return save(figure, path)
@@ -184,5 +235,7 @@ def legend(figure, axes):
         longest = max(map(len, entries))
         columns = max(1, min(len(entries), int(figure.get_figwidth() / (0.1 * longest + 0.7))))
         lines = -(-len(entries) // columns)
-        figure.suptitle("\n".join([" "] * lines), fontsize=18)     # room for it
-        figure.legend(entries.values(), entries.keys(), loc="upper center", frameon=False, ncol=columns)
+        figure.suptitle("\n".join([" "] * lines), fontsize=18)  # room for it
+        figure.legend(
+            entries.values(), entries.keys(), loc="upper center", frameon=False, ncol=columns
+        )

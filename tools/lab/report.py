@@ -33,17 +33,25 @@ def overview(entries):
         state = result.summary() if result else "not run: no experiment"
         link = f'<a href="#{ident}">{ident}</a>' if result else ident
         verdict = result.verdict if result else NOT_RUN
-        out.append(f'<tr><td>{link}</td><td style="white-space:normal">{e(claim)}</td><td>{badge(verdict, state)}</td></tr>')
+        out.append(
+            f'<tr><td>{link}</td><td style="white-space:normal">{e(claim)}</td><td>{badge(verdict, state)}</td></tr>'
+        )
     return "\n".join([*out, "</table>"])
 
 
 def claim_rows(claim, computed):
     """A claim: its words, what was wanted, each point's figure."""
-    out = [f'<tr><td style="white-space:normal">{e(claim.words)}<br><span class="note">{e(claim.wanted)}</span></td>']
-    lines = [f'{badge(REPRODUCED if p.holds else DIFFERS, "✓" if p.holds else "✗")} {e(p.text)} '
-             f'<span class="note">{e(" ".join(f"{k} {v}" for k, v in p.point))}{"" if computed else f" n={p.seeds}"}</span>'
-             for p in claim.points]
-    out.append(f'<td>{"<br>".join(lines) or "-"}</td><td>{badge(claim.verdict)}{"<br>only reported" * claim.reported}</td></tr>')
+    out = [
+        f'<tr><td style="white-space:normal">{e(claim.words)}<br><span class="note">{e(claim.wanted)}</span></td>'
+    ]
+    lines = [
+        f"{badge(REPRODUCED if p.holds else DIFFERS, '✓' if p.holds else '✗')} {e(p.text)} "
+        f'<span class="note">{e(" ".join(f"{k} {v}" for k, v in p.point))}{"" if computed else f" n={p.seeds}"}</span>'
+        for p in claim.points
+    ]
+    out.append(
+        f"<td>{'<br>'.join(lines) or '-'}</td><td>{badge(claim.verdict)}{'<br>only reported' * claim.reported}</td></tr>"
+    )
     return "".join(out)
 
 
@@ -57,26 +65,36 @@ def metrics_table(result):
 def section(result):
     """Everything about one experiment."""
     x = result.experiment
-    out = [f'<section id="{x.id}"><h2>{x.id} {badge(result.verdict, result.summary())}</h2>',
-           f'<p><b>{e(x.data.get("paper", "ours"))}:</b> {e(x.data["claim"])}</p>']
+    out = [
+        f'<section id="{x.id}"><h2>{x.id} {badge(result.verdict, result.summary())}</h2>',
+        f"<p><b>{e(x.data.get('paper', 'ours'))}:</b> {e(x.data['claim'])}</p>",
+    ]
     if "notes" in x.data:
         out.append(f'<p class="note">{e(x.data["notes"])}</p>')
     if result.draw():
         out.append(f'<img alt="{x.id}" src="data:image/png;base64,{result.image}">')
-    out.append('<table><tr><th>claim</th><th>found [95 % interval over seeds]</th><th>verdict</th></tr>')
+    out.append(
+        "<table><tr><th>claim</th><th>found [95 % interval over seeds]</th><th>verdict</th></tr>"
+    )
     out += [claim_rows(c, x.kind == "computed") for c in result.claims]
     out.append("</table>")
     if "cause" in x.data and result.verdict == DIFFERS:
-        out.append(f'<p><b>Cause:</b> {e(x.data["cause"])}</p>')
+        out.append(f"<p><b>Cause:</b> {e(x.data['cause'])}</p>")
     if result.control:
-        out.append(f'<p>{e(result.control_words())}. {e(x.control.get("why", ""))}</p>')
+        out.append(f"<p>{e(result.control_words())}. {e(x.control.get('why', ''))}</p>")
     if result.rows:
-        out.append(f"<details><summary>all metrics, mean ± half of the interval</summary>{metrics_table(result)}</details>")
+        out.append(
+            f"<details><summary>all metrics, mean ± half of the interval</summary>{metrics_table(result)}</details>"
+        )
     if result.beside:
-        out.append('<p class="note">Arms named ns-2 are the same points in that simulator; no verdict depends on them.</p>')
+        out.append(
+            '<p class="note">Arms named ns-2 are the same points in that simulator; no verdict depends on them.</p>'
+        )
     about = "; ".join(f"{k} {v}" for k, v in (result.about or {}).items())
-    out.append(f'<p class="note">To run it: <code>make lab EXP={x.id}</code>, or tools/lab/lab run {x.id}. '
-               f"{e(about)}</p></section>")
+    out.append(
+        f'<p class="note">To run it: <code>make lab EXP={x.id}</code>, or tools/lab/lab run {x.id}. '
+        f"{e(about)}</p></section>"
+    )
     return "\n".join(out)
 
 
@@ -86,14 +104,21 @@ def make(experiments, out):
     entries = list(zip(rows(), loaded, strict=True))
     counts = Counter(r.verdict if r else NOT_RUN for r in loaded)
     tally = ", ".join(f"{n} {verdict}" for verdict, n in sorted(counts.items()))
-    body = [(f"<h1>The lab: what the papers claim, and what comes out</h1><p>{tally}. Each row runs the real modules on a "
+    body = [
+        (
+            f"<h1>The lab: what the papers claim, and what comes out</h1><p>{tally}. Each row runs the real modules on a "
             "stock Debian kernel in virtual time; the same seed gives the same packets. A point holds (✓) when its "
             "mean over the seeds is within the tolerance that stands in the experiment's file; a claim is "
-            "reproduced when all its points hold, a row when all its claims are.</p>"), overview(entries)]
+            "reproduced when all its points hold, a row when all its claims are.</p>"
+        ),
+        overview(entries),
+    ]
     body += [section(r) for r in loaded if r]
     os.makedirs(out, exist_ok=True)
     path = os.path.join(out, "index.html")
     with open(path, "w", encoding="utf-8") as f:
-        f.write(f'<!doctype html><html lang="en"><meta charset="utf-8"><title>The lab</title><style>{STYLE}{MORE_STYLE}'
-                f'</style><body>{"".join(body)}</body></html>\n')
+        f.write(
+            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>The lab</title><style>{STYLE}{MORE_STYLE}'
+            f"</style><body>{''.join(body)}</body></html>\n"
+        )
     return path

@@ -43,11 +43,16 @@ def check_plots(experiment):
             if key not in panel:
                 raise doc.bad(("plot", i), f"the key {key} is missing, for a {kind}")
         names = listed(panel.get("y", []))
-        for what, key, given, there in (("metric", "y", names, known), ("arm", "arms", panel.get("arms", []), experiment.arms),
-                                        ("flows", "flows", listed(panel.get("flows", [])), experiment.data.get("flows", {}))):
+        for what, key, given, there in (
+            ("metric", "y", names, known),
+            ("arm", "arms", panel.get("arms", []), experiment.arms),
+            ("flows", "flows", listed(panel.get("flows", [])), experiment.data.get("flows", {})),
+        ):
             for name in given:
                 if name not in there:
-                    raise doc.bad(("plot", i, key), f"no {what} {str(name)!r}; there are {', '.join(there)}")
+                    raise doc.bad(
+                        ("plot", i, key), f"no {what} {str(name)!r}; there are {', '.join(there)}"
+                    )
         if len(panel.get("labels", names)) != len(names):
             raise doc.bad(("plot", i, "labels"), f"want {len(names)}, as many as y")
         for run in experiment.runs(seeds=1):
@@ -58,7 +63,9 @@ def check_plots(experiment):
 
 
 def summary_path(experiment):
-    return os.path.join(engine.OUT, experiment.id, "quick.json" if experiment.quick else "summary.json")
+    return os.path.join(
+        engine.OUT, experiment.id, "quick.json" if experiment.quick else "summary.json"
+    )
 
 
 def measured(experiment, seeds, exact):
@@ -73,11 +80,18 @@ def measured(experiment, seeds, exact):
             continue
         world = engine.build(experiment, run)
         script = world.script()
-        same = [m for m in store.of_script(run, script) if store.usable(experiment, run, m)
-                and (not exact or m["key"] == engine.key_of(engine.Bench(world.needs()), script, run))]
+        same = [
+            m
+            for m in store.of_script(run, script)
+            if store.usable(experiment, run, m)
+            and (not exact or m["key"] == engine.key_of(engine.Bench(world.needs()), script, run))
+        ]
         if same:
-            found = metrics.evaluate(experiment, run, store.read(run, same[0]["key"])) if store.has(run, same[0]["key"]) \
+            found = (
+                metrics.evaluate(experiment, run, store.read(run, same[0]["key"]))
+                if store.has(run, same[0]["key"])
                 else engine.kept_metrics(experiment, same[0])
+            )
             result.append((run, found, same[0]))
     return result
 
@@ -89,10 +103,15 @@ def pack(found):
         for run, values, manifest in measured(e, None, False):
             kept = runs.setdefault(run, {k: v for k, v in manifest.items() if k != "metrics"})
             if kept["key"] == manifest["key"]:
-                kept.setdefault("metrics", {})[e.id] = {"of": engine.metrics_hash(e), "values": values}
+                kept.setdefault("metrics", {})[e.id] = {
+                    "of": engine.metrics_hash(e),
+                    "values": values,
+                }
     store = engine.Store(found[0].runs_id)
     if not all(store.has(run, m["key"]) for run, m in runs.items() if run.seed == 1):
-        raise engine.Failed(f"{found[0].runs_id}: no raw data of seed 1: \"lab run {found[0].runs_id} --seeds 1\" first")
+        raise engine.Failed(
+            f'{found[0].runs_id}: no raw data of seed 1: "lab run {found[0].runs_id} --seeds 1" first'
+        )
     beside = dict.fromkeys(path for e in found if "ns2" in e.data for path in ns2.files(e))
     more = [os.path.relpath(path, store.path) for path in beside]
     return store.pack(list(runs.items()), more), len(runs)
@@ -102,12 +121,20 @@ def load(experiment, seeds=None, exact=False):
     """The Result from raw data."""
     if experiment.kind == "computed":
         import computed
-        rows = [(run, computed.FUNCTIONS[experiment.data["compute"]](experiment.vars(run))) for run in experiment.runs(1)]
+
+        rows = [
+            (run, computed.FUNCTIONS[experiment.data["compute"]](experiment.vars(run)))
+            for run in experiment.runs(1)
+        ]
         return Result(experiment, rows, {})
     found = measured(experiment, seeds, exact)
     if found:
-        result = Result(experiment, [(run, m) for run, m, _ in found], {run: manifest for run, _, manifest in found},
-                        ns2.load(experiment, seeds))
+        result = Result(
+            experiment,
+            [(run, m) for run, m, _ in found],
+            {run: manifest for run, _, manifest in found},
+            ns2.load(experiment, seeds),
+        )
         result.save(summary_path(experiment))
         return result
     return Result(experiment, [], {})
@@ -121,13 +148,20 @@ class Result:
     """Rows of (run, metrics), and what the claims make of them; those of ns-2 are only shown beside."""
 
     def __init__(self, experiment, rows, manifests, beside=()):
-        self.experiment, self.rows, self.manifests, self.beside = experiment, rows, manifests, beside
+        self.experiment, self.rows, self.manifests, self.beside = (
+            experiment,
+            rows,
+            manifests,
+            beside,
+        )
         self.claims = verdict.evaluate(experiment, rows)
         self.verdict = verdict.overall(self.claims)
         self.control = verdict.control(experiment, rows)
         self.seeds = len({run.seed for run, _ in rows})
         newest = max(manifests.values(), key=lambda m: m["date"], default=None)
-        self.about = newest and {k: newest[k] for k in ("kernel", "commit", "compiler", "tc", "qemu", "date")}
+        self.about = newest and {
+            k: newest[k] for k in ("kernel", "commit", "compiler", "tc", "qemu", "date")
+        }
         commits = sorted({m["commit"] for m in manifests.values()})
         if len(commits) > 1:
             self.about["commit"] = " and ".join(commits)
@@ -140,10 +174,15 @@ class Result:
     def control_words(self):
         if not self.control:
             return None
-        state = {DIFFERS: "differs, as it must", NOT_RUN: "not run",
-                 REPRODUCED: "reproduced: the claims do not notice what is broken"}[self.control[1]]
+        state = {
+            DIFFERS: "differs, as it must",
+            NOT_RUN: "not run",
+            REPRODUCED: "reproduced: the claims do not notice what is broken",
+        }[self.control[1]]
         broken = [c.words for c in self.control[0] if c.verdict == DIFFERS]
-        return f"control {self.experiment.control['arm']}: {state}" + (f" ({broken[0]})" if broken else "")
+        return f"control {self.experiment.control['arm']}: {state}" + (
+            f" ({broken[0]})" if broken else ""
+        )
 
     def summary(self):
         if not self.rows:
@@ -163,8 +202,13 @@ class Result:
 
     def save(self, path):
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        data = {"id": self.experiment.id, "seeds": self.seeds, "about": self.about, "verdict": self.verdict,
-                "runs": [[run.arm, run.point, run.seed, m] for run, m in self.rows]}
+        data = {
+            "id": self.experiment.id,
+            "seeds": self.seeds,
+            "about": self.about,
+            "verdict": self.verdict,
+            "runs": [[run.arm, run.point, run.seed, m] for run, m in self.rows],
+        }
         with open(path, "w", encoding="utf-8") as f:
             head, runs = {k: v for k, v in data.items() if k != "runs"}, data["runs"]
             f.write(json.dumps(head, indent=1, sort_keys=True)[:-2] + ',\n "runs": [\n')
@@ -173,8 +217,11 @@ class Result:
     # ---- the table: a line an arm and point, a column a metric
 
     def table(self):
-        names = list(self.experiment.data["metrics"]) if self.experiment.kind == "vm" else \
-            list(dict.fromkeys(name for _, m in self.rows for name in m))
+        names = (
+            list(self.experiment.data["metrics"])
+            if self.experiment.kind == "vm"
+            else list(dict.fromkeys(name for _, m in self.rows for name in m))
+        )
         lines = {}
         for run, values in [*self.rows, *self.beside]:
             lines.setdefault((run.point, run.arm), []).append(values)
@@ -191,15 +238,26 @@ class Result:
 
     def text(self):
         e = self.experiment
-        lines = [f"\n{e.id}: {e.data['claim']}" + (f"  ({e.data['paper']})" if "paper" in e.data else ""), ""]
+        lines = [
+            f"\n{e.id}: {e.data['claim']}"
+            + (f"  ({e.data['paper']})" if "paper" in e.data else ""),
+            "",
+        ]
         if not self.rows:
             return "\n".join([*lines, "not run"])
         head, body = self.table()
         widths = [max(map(len, column)) for column in zip(head, *body, strict=True)]
-        lines += ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in (head, *body)]
-        lines.append(f"\nmeans ± half of the 95 % interval over {self.seeds} seed{'s' if self.seeds > 1 else ''}\n")
+        lines += [
+            "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip()
+            for row in (head, *body)
+        ]
+        lines.append(
+            f"\nmeans ± half of the 95 % interval over {self.seeds} seed{'s' if self.seeds > 1 else ''}\n"
+        )
         for claim in self.claims:
-            if claim.points or claim.missing:       # else it is for points that the short form leaves out
+            if (
+                claim.points or claim.missing
+            ):  # else it is for points that the short form leaves out
                 lines += self.claim_lines(claim)
         lines.append(f"\n{e.id}: {self.summary()}" + (" (quick)" if e.quick else ""))
         if self.verdict == DIFFERS and "cause" in e.data:
@@ -210,13 +268,21 @@ class Result:
 
     @staticmethod
     def claim_lines(claim):
-        lines = [f"  {claim.verdict}{', only reported' * claim.reported}: {claim.words}", f"      wanted {claim.wanted}"]
+        lines = [
+            f"  {claim.verdict}{', only reported' * claim.reported}: {claim.words}",
+            f"      wanted {claim.wanted}",
+        ]
         if len(claim.points) > 1:
-            lines[-1] += f"; holds at {sum(p.holds for p in claim.points)} of {len(claim.points)} points"
+            lines[-1] += (
+                f"; holds at {sum(p.holds for p in claim.points)} of {len(claim.points)} points"
+            )
         shown = [p for p in claim.points if not p.holds] or claim.points[:1]
         for p in shown:
             where = " ".join(f"{k} {v}" for k, v in p.point)
-            lines.append(f"      {'found' if p.holds else 'NOT'} {p.text}" + (f" at {where}" if where else ""))
+            lines.append(
+                f"      {'found' if p.holds else 'NOT'} {p.text}"
+                + (f" at {where}" if where else "")
+            )
         return lines
 
     def draw(self):
@@ -224,9 +290,10 @@ class Result:
         if not self.rows or self.experiment.kind == "vm" and not self.manifests:
             return None
         import plot
-        path = os.path.join(engine.OUT, self.experiment.id, "quick.png" if self.experiment.quick else "plot.png")
+
+        path = os.path.join(
+            engine.OUT, self.experiment.id, "quick.png" if self.experiment.quick else "plot.png"
+        )
         os.makedirs(os.path.dirname(path), exist_ok=True)
         self.image = plot.draw(self.experiment, self.rows, self, path)
         return path if self.image else None
-
-

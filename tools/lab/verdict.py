@@ -37,7 +37,7 @@ def interval(values):
     values = np.asarray(values, float)
     if len(values) < 2:
         return float(values.mean()), math.nan
-    if np.ptp(values) <= 1e-12 * np.abs(values).max():      # equal, but for how they were added up
+    if np.ptp(values) <= 1e-12 * np.abs(values).max():  # equal, but for how they were added up
         return float(values.mean()), 0.0
     error = stats.sem(values)
     return float(values.mean()), float(error * stats.t.ppf((1 + LEVEL) / 2, len(values) - 1))
@@ -47,7 +47,13 @@ def ratio_interval(over, under):
     """Geometric mean of paired ratios with the ends of its interval; of the means if a value is not positive."""
     over, under = np.asarray(over, float), np.asarray(under, float)
     if min(over.min(), under.min()) <= 0:
-        ratio = float(over.mean() / under.mean()) if under.mean() else math.inf if over.mean() else math.nan
+        ratio = (
+            float(over.mean() / under.mean())
+            if under.mean()
+            else math.inf
+            if over.mean()
+            else math.nan
+        )
         return ratio, math.nan, math.nan
     m, half = interval(np.log(over / under))
     return math.exp(m), math.exp(m - half), math.exp(m + half)
@@ -85,7 +91,9 @@ class Claim:
     @property
     def worst(self):
         """A point that does not hold, or else any."""
-        return next((p for p in self.points if not p.holds), self.points[0] if self.points else None)
+        return next(
+            (p for p in self.points if not p.holds), self.points[0] if self.points else None
+        )
 
 
 class Table:
@@ -105,7 +113,11 @@ class Table:
             columns.append(self.cells.get((swap.get(arm, arm), point, name), {}))
         seeds = sorted(set.intersection(*(set(c) for c in columns)))
         rows = [[c[s] for c in columns] for s in seeds]
-        rows = [r for r in rows if None not in r and not any(isinstance(v, float) and math.isnan(v) for v in r)]
+        rows = [
+            r
+            for r in rows
+            if None not in r and not any(isinstance(v, float) and math.isnan(v) for v in r)
+        ]
         return np.array(rows, float).T, len(seeds)
 
 
@@ -138,22 +150,38 @@ def check_claims(experiment):
             raise doc.bad(path, f"want one of {', '.join(CHECKS)}")
         limits = [k for k in ("at_least", "at_most", "between") if k in check]
         if len(limits) != (kinds[0] != "order"):
-            raise doc.bad(path, "order takes no limit" if kinds[0] == "order"
-                          else "want one of at_least, at_most, between")
+            raise doc.bad(
+                path,
+                "order takes no limit"
+                if kinds[0] == "order"
+                else "want one of at_least, at_most, between",
+            )
         if "between" in check and len(check["between"]) != 2:
             raise doc.bad((*path, "between"), "want two numbers")
         if "between" in check and check["between"][0] > check["between"][1]:
             raise doc.bad((*path, "between"), "want the lower number first")
         if kinds[0] not in ("value", "each") and not isinstance(check[kinds[0]], list):
             raise doc.bad((*path, kinds[0]), "want a list of metric@arm")
-        if kinds[0] in ("ratio", "difference") and len(check[kinds[0]]) not in (2, 4 if kinds[0] == "ratio" else 2):
-            raise doc.bad((*path, kinds[0]), "want two metric@arm" + (", or four" if kinds[0] == "ratio" else ""))
+        if kinds[0] in ("ratio", "difference") and len(check[kinds[0]]) not in (
+            2,
+            4 if kinds[0] == "ratio" else 2,
+        ):
+            raise doc.bad(
+                (*path, kinds[0]),
+                "want two metric@arm" + (", or four" if kinds[0] == "ratio" else ""),
+            )
         for operand in operands(check):
             name, at, arm = str(operand).partition("@")
             if not at or arm not in arms:
-                raise doc.bad((*path, kinds[0]), f"{operand!r}: want metric@arm with an arm of {', '.join(arms)}")
+                raise doc.bad(
+                    (*path, kinds[0]),
+                    f"{operand!r}: want metric@arm with an arm of {', '.join(arms)}",
+                )
             if name not in metrics:
-                raise doc.bad((*path, kinds[0]), f"{operand!r}: no metric {name!r}; there are {', '.join(metrics)}")
+                raise doc.bad(
+                    (*path, kinds[0]),
+                    f"{operand!r}: no metric {name!r}; there are {', '.join(metrics)}",
+                )
 
 
 def judge(check, tolerance, values):
@@ -171,7 +199,9 @@ def judge(check, tolerance, values):
         figure, half = interval(values[0] - values[1])
         low, high = figure - half, figure + half
     else:
-        over, under = values[:2] if len(values) == 2 else (values[0] * values[3], values[1] * values[2])
+        over, under = (
+            values[:2] if len(values) == 2 else (values[0] * values[3], values[1] * values[2])
+        )
         figure, low, high = ratio_interval(over, under)
     holds = least - tolerance <= figure <= most + tolerance
     return figure, low, high, holds, words(figure, low, high)
@@ -183,7 +213,7 @@ def judge_order(groups, tolerance, values):
     Its interval is that of the ratio of what two neighbours have with the same seed."""
     sizes, worst, at = [len(g) for g in groups], (-math.inf, math.nan, math.nan), 0
     for size, following in itertools.pairwise(sizes):
-        here, there = values[at:at + size], values[at + size:at + size + following]
+        here, there = values[at : at + size], values[at + size : at + size + following]
         for low in here:
             for high in there:
                 step = float(low.mean() / high.mean()) if high.mean() else math.inf
@@ -214,7 +244,11 @@ def wanted(check, tolerance):
         what = {"ratio": " / ", "difference": " - "}[kind].join(what[:2])
         if len(check[kind]) == 4:
             what = f"({what}) / ({' / '.join(check[kind][2:])})"
-    limit = next(f"{k.replace('_', ' ')} {check[k]}" for k in ("at_least", "at_most", "between") if k in check)
+    limit = next(
+        f"{k.replace('_', ' ')} {check[k]}"
+        for k in ("at_least", "at_most", "between")
+        if k in check
+    )
     return f"{what} {limit}, tolerance {tolerance:g}"
 
 
@@ -226,18 +260,32 @@ def evaluate(experiment, rows, swap=None, only=None):
     points = {run.point: run for run in experiment.runs(seeds=1)}
     for i, claim in enumerate(experiment.data["claims"]):
         check, tolerance = claim["check"], claim["tolerance"]
-        found = Claim(claim["words"], wanted(check, tolerance), [], [], claim.get("reported", False))
+        found = Claim(
+            claim["words"], wanted(check, tolerance), [], [], claim.get("reported", False)
+        )
         for point, run in points.items():
             if only is not None and not experiment.holds(only, ("control", "where"), run):
                 continue
-            if "where" in claim and not experiment.holds(claim["where"], ("claims", i, "where"), run):
+            if "where" in claim and not experiment.holds(
+                claim["where"], ("claims", i, "where"), run
+            ):
                 continue
             values, seeds = table.paired(point, operands(check), swap)
             if not seeds:
                 found.missing.append(point)
-            elif not values.size:       # the delay of packets of which none arrives, say
+            elif not values.size:  # the delay of packets of which none arrives, say
                 nan = math.nan
-                found.points.append(Point(point, nan, nan, nan, seeds, False, f"without a value of {' or '.join(operands(check))}"))
+                found.points.append(
+                    Point(
+                        point,
+                        nan,
+                        nan,
+                        nan,
+                        seeds,
+                        False,
+                        f"without a value of {' or '.join(operands(check))}",
+                    )
+                )
             else:
                 figure, low, high, holds, text = judge(check, tolerance, values)
                 if values.shape[1] < seeds:
@@ -260,7 +308,10 @@ def control(experiment, rows):
     Only what holds of the real one can be broken."""
     if not experiment.control:
         return None
-    where, swap = experiment.control.get("where"), {experiment.control["instead_of"]: experiment.control["arm"]}
+    where, swap = (
+        experiment.control.get("where"),
+        {experiment.control["instead_of"]: experiment.control["arm"]},
+    )
     real, broken = evaluate(experiment, rows, None, where), evaluate(experiment, rows, swap, where)
     for claim, control_claim in zip(real, broken, strict=True):
         held = {p.point for p in claim.points if p.holds}

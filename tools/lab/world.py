@@ -23,22 +23,38 @@ from experiment import HERE, quantity, seconds, show
 DSCP = {"green": 46, "blue": 0}
 # Of each kind of flow: the sink's port, and the keys that it takes, which are
 # abeload's options.
-PORTS = {"udp": ("--port", 5000), "pareto": ("--port", 5000), "tcp": ("--tcp-port", 5001),
-         "aimd": ("--aimd-port", 5002), "web": ("--web-port", 5003)}
-TAKES = {"udp": ("size", "pps", "poisson", "ecn"), "pareto": ("size", "pps", "on", "off", "shape", "ecn"),
-         "tcp": ("cc", "cwnd_interval"), "aimd": ("size", "ecn"),
-         "web": ("cc", "model", "body", "tail", "size_max", "objects", "pause", "gap"),
-         "dccp": ("ccid", "size", "pps", "vary", "options"),
-         "call": ("ccid", "codec", "ptime", "playout")}
-WANTS = {"udp": ("size", "pps"), "pareto": ("size", "pps"), "aimd": ("size",), "dccp": ("ccid", "size", "pps")}
-DCCP_PORT = 6000        # and the flow's id
-DCCP_EARLY = 0.5        # s that it ends before the sinks of the other kinds, whose sources fail once they are gone
+PORTS = {
+    "udp": ("--port", 5000),
+    "pareto": ("--port", 5000),
+    "tcp": ("--tcp-port", 5001),
+    "aimd": ("--aimd-port", 5002),
+    "web": ("--web-port", 5003),
+}
+TAKES = {
+    "udp": ("size", "pps", "poisson", "ecn"),
+    "pareto": ("size", "pps", "on", "off", "shape", "ecn"),
+    "tcp": ("cc", "cwnd_interval"),
+    "aimd": ("size", "ecn"),
+    "web": ("cc", "model", "body", "tail", "size_max", "objects", "pause", "gap"),
+    "dccp": ("ccid", "size", "pps", "vary", "options"),
+    "call": ("ccid", "codec", "ptime", "playout"),
+}
+WANTS = {
+    "udp": ("size", "pps"),
+    "pareto": ("size", "pps"),
+    "aimd": ("size",),
+    "dccp": ("ccid", "size", "pps"),
+}
+DCCP_PORT = 6000  # and the flow's id
+DCCP_EARLY = (
+    0.5  # s that it ends before the sinks of the other kinds, whose sources fail once they are gone
+)
 DCCP_NEEDS = tuple(f"build/modules/6.1/{name}.ko" for name in ("dccp", "dccp_ipv4", "dccp_tfrc"))
 CALL_PORT = {"dccp": 5004, "udp": 5006}
-CALL_END = 1            # s that a call has to say good-bye
+CALL_END = 1  # s that a call has to say good-bye
 TIMES = ("on", "off", "gap", "cwnd_interval", "jitter")
 SINK = ("series", "rtp_window", "spread_window")
-TAIL = 2                # s that sources outlast the measurement
+TAIL = 2  # s that sources outlast the measurement
 
 # Who has the connection tables of one run must not find those of another,
 # nor a memory too small for large buffers.
@@ -47,9 +63,39 @@ SYSCTLS = {"net.ipv4.tcp_no_metrics_save": 1, "net.ipv6.conf.all.disable_ipv6": 
 
 # What "ip link" takes for a word of its own, also when it is cut short. Only a
 # device called like that is announced: else all runs would have other keys.
-IP_WORDS = ("address", "allmulticast", "arp", "broadcast", "carrier", "dynamic", "group", "index", "link", "mtu",
-            "multicast", "name", "netns", "numrxqueues", "numtxqueues", "promisc", "trailers", "txqueuelen", "type", "up",
-            "down", "dev", "vf", "xdp", "alias", "addrgenmode", "master", "mode", "node", "operstate", "protodown")
+IP_WORDS = (
+    "address",
+    "allmulticast",
+    "arp",
+    "broadcast",
+    "carrier",
+    "dynamic",
+    "group",
+    "index",
+    "link",
+    "mtu",
+    "multicast",
+    "name",
+    "netns",
+    "numrxqueues",
+    "numtxqueues",
+    "promisc",
+    "trailers",
+    "txqueuelen",
+    "type",
+    "up",
+    "down",
+    "dev",
+    "vf",
+    "xdp",
+    "alias",
+    "addrgenmode",
+    "master",
+    "mode",
+    "node",
+    "operstate",
+    "protodown",
+)
 
 
 def device(name, before):
@@ -100,7 +146,9 @@ class Direction:
             lines.append(f"{add} {parent} handle 1: netem delay {delay}ms limit 100000")
             parent = "parent 1:1"
         if rate:
-            lines.append(f"{add} {parent} handle 2: tbf rate {rate}bit burst {mtu + 100} limit 100000000")
+            lines.append(
+                f"{add} {parent} handle 2: tbf rate {rate}bit burst {mtu + 100} limit 100000000"
+            )
             parent = "parent 2:1"
         lines.append(f"{add} {parent} handle 10: {spec['queue']}")
         change = f"tc -n {self.at} qdisc change dev {self.to} {parent} handle 10:"
@@ -126,16 +174,20 @@ class World:
         self.profiles = {node: self._profile(node) for node in self.nodes}
         for node in spec.get("profiles", {}):
             if node not in self.nodes:
-                raise doc.bad(("world", "profiles", node), f"no such node; there are {', '.join(self.nodes)}")
+                raise doc.bad(
+                    ("world", "profiles", node), f"no such node; there are {', '.join(self.nodes)}"
+                )
         self.flows = self._flows(flows)
-        self.sampled(), self.holed(), self.traced()     # complain of what they name
+        self.sampled(), self.holed(), self.traced()  # complain of what they name
 
     def _link(self, n, link):
         if len(link["between"]) != 2 or link["between"][0] == link["between"][1]:
             raise self.doc.bad(("world", "links", n - 1, "between"), "want two nodes")
         a, b = link["between"]
         if any((d.at, d.to) == (a, b) for d in self.directions):
-            raise self.doc.bad(("world", "links", n - 1, "between"), f"{a} and {b} have a link already")
+            raise self.doc.bad(
+                ("world", "links", n - 1, "between"), f"{a} and {b} have a link already"
+            )
         for node in (a, b):
             if node not in self.nodes:
                 self.nodes.append(node)
@@ -144,7 +196,8 @@ class World:
         here, there = f"10.0.{n}.1", f"10.0.{n}.2"
         self.directions += [
             Direction(a, b, forth, here, there, f"02:00:00:00:{n:02x}:01"),
-            Direction(b, a, back, there, here, f"02:00:00:00:{n:02x}:02")]
+            Direction(b, a, back, there, here, f"02:00:00:00:{n:02x}:02"),
+        ]
 
     def _profile(self, node):
         """What the node's TCP is, of tcp-profiles.yaml."""
@@ -178,8 +231,10 @@ class World:
         for name, flow in (flows or {}).items():
             for end in ("from", "to"):
                 if flow[end] not in self.nodes:
-                    raise self.doc.bad(("flows", name, end),
-                                       f"no node {flow[end]!r}; there are {', '.join(self.nodes)}")
+                    raise self.doc.bad(
+                        ("flows", name, end),
+                        f"no node {flow[end]!r}; there are {', '.join(self.nodes)}",
+                    )
             if flow["to"] not in self.routes[flow["from"]] or flow["to"] == flow["from"]:
                 raise self.doc.bad(("flows", name), f"no way from {flow['from']} to {flow['to']}")
             self._check_flow(name, flow)
@@ -209,8 +264,10 @@ class World:
         for d, e in zip(self.directions[::2], self.directions[1::2], strict=True):
             mtu = int(d.spec.get("mtu", self.mtu))
             here, there = self.index(d), self.index(e)
-            lines.append(f"ip -n {d.at} link add{here} {device(d.to, 'name')} address {d.mac} mtu {mtu} type veth "
-                         f"peer{there} name {e.to} address {e.mac} mtu {mtu} netns {e.at}")
+            lines.append(
+                f"ip -n {d.at} link add{here} {device(d.to, 'name')} address {d.mac} mtu {mtu} type veth "
+                f"peer{there} name {e.to} address {e.mac} mtu {mtu} netns {e.at}"
+            )
         for node in self.nodes:
             values = SYSCTLS | self.profiles[node].get("sysctl", {}) | self.spec.get("sysctl", {})
             sysctl = " ".join(f"{k}={shlex.quote(str(v))}" for k, v in values.items())
@@ -222,7 +279,8 @@ class World:
                 f"ip -n {d.at} addr add {d.address}/24 dev {d.to}",
                 f"ip -n {d.at} link set {device(d.to, 'dev')} up",
                 f"ip netns exec {d.at} ethtool -K {d.to} tso off gso off gro off",
-                f"ip -n {d.at} neigh replace {d.peer_address} lladdr {macs[d.peer_address]} dev {d.to} nud permanent"]
+                f"ip -n {d.at} neigh replace {d.peer_address} lladdr {macs[d.peer_address]} dev {d.to} nud permanent",
+            ]
         for node in self.nodes:
             lines += self._route_lines(node)
         return lines
@@ -234,7 +292,9 @@ class World:
 
     def _route_lines(self, node):
         own = self.neighbours(node)
-        words = "".join(f" {given['route']}" for given in (self.profiles[node], self.spec) if "route" in given)
+        words = "".join(
+            f" {given['route']}" for given in (self.profiles[node], self.spec) if "route" in given
+        )
         if len(own) == 1:
             return [f"ip -n {node} route add default via {own[0].peer_address}{words}"]
         lines = []
@@ -246,12 +306,16 @@ class World:
 
     def queues(self):
         """What makes the links slow, late and lossy."""
-        return [line for d in self.directions for line in d.qdiscs(int(d.spec.get("mtu", self.mtu)))]
+        return [
+            line for d in self.directions for line in d.qdiscs(int(d.spec.get("mtu", self.mtu)))
+        ]
 
     def modules(self):
         """To load beforehand: what tc and sockets would load, at no defined time."""
         names = {"sch_netem", "sch_tbf"}
-        names.update("sch_" + d.spec["queue"].split()[0] for d in self.directions if "queue" in d.spec)
+        names.update(
+            "sch_" + d.spec["queue"].split()[0] for d in self.directions if "queue" in d.spec
+        )
         names.update("tcp_" + f["cc"] for f in self.flows.values() if f.get("cc", "reno") != "reno")
         if self.speaks_dccp():
             names.update(("dccp_ipv4", "dccp_tfrc"))
@@ -266,10 +330,12 @@ class World:
         for name, f in self.flows.items():
             if f["kind"] != "dccp":
                 continue
-            words = [f"dccpload -g -n {f['from']},{f['to']},{self.address(f['to'])} -P {DCCP_PORT + f['id']}",
-                     f"-s {show(f['size'])} -r {show(f['pps'])}",
-                     f"-d {int(f.get('dscp', DSCP[f.get('colour', 'blue')]))}",
-                     f"-t {show(self.duration - DCCP_EARLY)} -w {show(self.warmup)} -j /out/dccp.{name}"]
+            words = [
+                f"dccpload -g -n {f['from']},{f['to']},{self.address(f['to'])} -P {DCCP_PORT + f['id']}",
+                f"-s {show(f['size'])} -r {show(f['pps'])}",
+                f"-d {int(f.get('dscp', DSCP[f.get('colour', 'blue')]))}",
+                f"-t {show(self.duration - DCCP_EARLY)} -w {show(self.warmup)} -j /out/dccp.{name}",
+            ]
             words += ["-V"] if f.get("vary") else []
             words += [f"-o {word}" for word in f.get("options", "").split()]
             result[name] = " ".join([*words, show(f["ccid"]), str(f["count"])])
@@ -282,29 +348,40 @@ class World:
             if f["kind"] != "call":
                 continue
             transport = "dccp" if "ccid" in f else "udp"
-            words = [f"ip netns exec {f['from']} voipcall call {self.address(f['to'])} --port {CALL_PORT[transport]}",
-                     f"--ccid {show(f['ccid'])}" if "ccid" in f else "--udp",
-                     *(option(k, f[k], False) for k in ("codec", "ptime", "playout") if k in f),
-                     f"--dscp {int(f.get('dscp', DSCP[f.get('colour', 'blue')]))} --one-way --timeout 60 --json"]
+            words = [
+                f"ip netns exec {f['from']} voipcall call {self.address(f['to'])} --port {CALL_PORT[transport]}",
+                f"--ccid {show(f['ccid'])}" if "ccid" in f else "--udp",
+                *(option(k, f[k], False) for k in ("codec", "ptime", "playout") if k in f),
+                f"--dscp {int(f.get('dscp', DSCP[f.get('colour', 'blue')]))} --one-way --timeout 60 --json",
+            ]
             spread = random.Random(f"{self.seed} {name}")
             result[name] = []
             for i in range(f["count"]):
                 start = round(self.warmup + spread.uniform(0, seconds(f.get("jitter", 0.02))), 6)
-                result[name].append(f"(sleep {show(start)}; {' '.join(words)} --time {show(round(self.duration - CALL_END - start, 3))} "
-                                    f">/out/call.{name}.{i} || :)")
+                result[name].append(
+                    f"(sleep {show(start)}; {' '.join(words)} --time {show(round(self.duration - CALL_END - start, 3))} "
+                    f">/out/call.{name}.{i} || :)"
+                )
         return result
 
     def _transports(self):
         """Where calls end, and over what."""
-        return dict.fromkeys((f["to"], "dccp" if "ccid" in f else "udp") for f in self.flows.values() if f["kind"] == "call")
+        return dict.fromkeys(
+            (f["to"], "dccp" if "ccid" in f else "udp")
+            for f in self.flows.values()
+            if f["kind"] == "call"
+        )
 
     def speaks_dccp(self):
         return self.dccp() or any(transport == "dccp" for _, transport in self._transports())
 
     def listeners(self):
         """Commands of those who take the calls, by a name."""
-        return {f"{node}.{transport}": f"ip netns exec {node} voipcall listen --port {CALL_PORT[transport]} --json"
-                + " --udp" * (transport == "udp") for node, transport in self._transports()}
+        return {
+            f"{node}.{transport}": f"ip netns exec {node} voipcall listen --port {CALL_PORT[transport]} --json"
+            + " --udp" * (transport == "udp")
+            for node, transport in self._transports()
+        }
 
     def lossy(self):
         """Directions of links that lose packets."""
@@ -319,11 +396,18 @@ class World:
         result = {}
         extra = "".join(f" {option(k, self.sample[k], True)}" for k in SINK if k in self.sample)
         for node in self.nodes:
-            ports = sorted({"{} {}".format(*PORTS[f["kind"]]) for f in self.flows.values()
-                            if f["to"] == node and f["kind"] in PORTS})
+            ports = sorted(
+                {
+                    "{} {}".format(*PORTS[f["kind"]])
+                    for f in self.flows.values()
+                    if f["to"] == node and f["kind"] in PORTS
+                }
+            )
             if ports:
-                result[node] = (f"ip netns exec {node} abeload recv {' '.join(ports)} --raw{extra} "
-                                f"--duration {show(self.duration)} --warmup {show(self.warmup)} --json /out/recv.{node}")
+                result[node] = (
+                    f"ip netns exec {node} abeload recv {' '.join(ports)} --raw{extra} "
+                    f"--duration {show(self.duration)} --warmup {show(self.warmup)} --json /out/recv.{node}"
+                )
         return result
 
     def sources(self):
@@ -332,12 +416,23 @@ class World:
         for name, f in self.flows.items():
             if f["kind"] not in PORTS:
                 continue
-            words = ["ip netns exec", f["from"], "abeload send", f["kind"],
-                     f"--to {self.address(f['to'])}:{PORTS[f['kind']][1]}",
-                     f"--flows {f['count']} --id {f['id']}"]
-            words += [option(k, f[k], k in TIMES) for k in (*TAKES[f["kind"]], "jitter") if k in f and f[k] is not False]
+            words = [
+                "ip netns exec",
+                f["from"],
+                "abeload send",
+                f["kind"],
+                f"--to {self.address(f['to'])}:{PORTS[f['kind']][1]}",
+                f"--flows {f['count']} --id {f['id']}",
+            ]
+            words += [
+                option(k, f[k], k in TIMES)
+                for k in (*TAKES[f["kind"]], "jitter")
+                if k in f and f[k] is not False
+            ]
             words.append(f"--dscp {int(f.get('dscp', DSCP[f.get('colour', 'blue')]))}")
-            words.append(f"--duration {show(self.duration + TAIL)} --seed {self.seed} --json /out/sent.{name}")
+            words.append(
+                f"--duration {show(self.duration + TAIL)} --seed {self.seed} --json /out/sent.{name}"
+            )
             result[name] = " ".join(words)
         return result
 
@@ -351,7 +446,9 @@ class World:
         known = {d.name: d for d in self.directions}
         for i, name in enumerate(self.sample.get(key, [])):
             if name not in known:
-                raise self.doc.bad(("sample", key, i), f"no link {name!r}; there are {', '.join(known)}")
+                raise self.doc.bad(
+                    ("sample", key, i), f"no link {name!r}; there are {', '.join(known)}"
+                )
         return [known[name] for name in self.sample.get(key, [])]
 
     def holed(self):
@@ -363,15 +460,20 @@ class World:
         found = self._named("packets")
         for i, d in enumerate(found):
             if not str(d.spec.get("queue", "")).startswith("abe"):
-                raise self.doc.bad(("sample", "packets", i), f"{d.name!r}: want a link with a queue of abe")
+                raise self.doc.bad(
+                    ("sample", "packets", i), f"{d.name!r}: want a link with a queue of abe"
+                )
         return found
 
     def needs(self):
         """Files of ours beyond what each guest has."""
-        return ((("build/bin/abesample",) if self.abesample or self.traced() else ())
-                + (("build/bin/dccpload",) if self.dccp() else ()) + (("build/bin/voipcall",) if self.calls() else ())
-                + (DCCP_NEEDS if self.speaks_dccp() else ())
-                + (("build/bin/ablossy",) if self.lossy() or self.holed() else ()))
+        return (
+            (("build/bin/abesample",) if self.abesample or self.traced() else ())
+            + (("build/bin/dccpload",) if self.dccp() else ())
+            + (("build/bin/voipcall",) if self.calls() else ())
+            + (DCCP_NEEDS if self.speaks_dccp() else ())
+            + (("build/bin/ablossy",) if self.lossy() or self.holed() else ())
+        )
 
     @property
     def abesample(self):
@@ -381,8 +483,10 @@ class World:
         """What samples the queue of a direction, in the background."""
         name, every = f"{d.at}.{d.to}", show(seconds(self.sample.get("every", 1)))
         if self.abesample:
-            return (f"ip netns exec {d.at} abesample --dev {d.to} --handle 10: --interval {every} "
-                    f"--duration {show(self.duration)} --out /out/series.{name} >/dev/null &")
+            return (
+                f"ip netns exec {d.at} abesample --dev {d.to} --handle 10: --interval {every} "
+                f"--duration {show(self.duration)} --out /out/series.{name} >/dev/null &"
+            )
         return SAMPLER.format(at=d.at, to=d.to, name=name, every=every)
 
     @staticmethod
@@ -393,15 +497,28 @@ class World:
     @staticmethod
     def started(commands):
         """Lines that start sinks in the background and wait until they are ready."""
-        return [*(f"{command} >/run/ready.{name} & sinks=\"$sinks $!\"" for name, command in commands.items()),
-                *(f"until [ -s /run/ready.{name} ]; do sleep 0.02; done" for name in commands)]
+        return [
+            *(
+                f'{command} >/run/ready.{name} & sinks="$sinks $!"'
+                for name, command in commands.items()
+            ),
+            *(f"until [ -s /run/ready.{name} ]; do sleep 0.02; done" for name in commands),
+        ]
 
     def script(self):
         """All that the guest does, for bash."""
-        lines = ["set -e", "trap 'echo \"failed: $BASH_COMMAND\" >&2' ERR", self.modules(),
-                 "sysctl -qw net.ipv4.tcp_mem='1000000 1000000 1000000'",
-                 "", "# the network", *self.network(), "",
-                 "# a new link is not up at once", "sleep 2"]
+        lines = [
+            "set -e",
+            "trap 'echo \"failed: $BASH_COMMAND\" >&2' ERR",
+            self.modules(),
+            "sysctl -qw net.ipv4.tcp_mem='1000000 1000000 1000000'",
+            "",
+            "# the network",
+            *self.network(),
+            "",
+            "# a new link is not up at once",
+            "sleep 2",
+        ]
         for pair in dict.fromkeys((f["from"], self.address(f["to"])) for f in self.flows.values()):
             lines.append(f"ip netns exec {pair[0]} ping -q -c 1 -W 5 {pair[1]} >/dev/null")
         lines += ["", "# rates, delays and queues", *self.queues(), "", "# sinks, sources, samples"]
@@ -412,28 +529,40 @@ class World:
         lines += self.started({f"dccp.{name}": f"{command} <&7" for name, command in dccp.items()})
         lines += self.losses() + self.started(sinks)
         for name, command in self.listeners().items():
-            lines += [f'{command} >/dev/null 2>/run/ready.call.{name} & listeners="$listeners $!"',
-                      f"until [ -s /run/ready.call.{name} ]; do sleep 0.02; done"]
+            lines += [
+                f'{command} >/dev/null 2>/run/ready.call.{name} & listeners="$listeners $!"',
+                f"until [ -s /run/ready.call.{name} ]; do sleep 0.02; done",
+            ]
         if self.traced():
-            lines += [f"abesample --trace --handle 10: --duration {show(self.duration)} --out /out/packets >/run/ready.packets &",
-                      "until [ -s /run/ready.packets ]; do sleep 0.02; done"]
+            lines += [
+                f"abesample --trace --handle 10: --duration {show(self.duration)} --out /out/packets >/run/ready.packets &",
+                "until [ -s /run/ready.packets ]; do sleep 0.02; done",
+            ]
         lines.append("echo $EPOCHREALTIME >/out/start; cat /proc/uptime >/out/uptime")
         lines += [self.sampler(d) for d in self.sampled()]
-        lines += [f"(sleep {show(self.warmup)}; {self.loss_counts(d, 'warm')}) &" for d in self.lossy()]
+        lines += [
+            f"(sleep {show(self.warmup)}; {self.loss_counts(d, 'warm')}) &" for d in self.lossy()
+        ]
         # counting from the warm-up on
-        lines += [f"(sleep {show(self.warmup)}; {d.ablossy('add')} none --holes) &" for d in self.holed()]
+        lines += [
+            f"(sleep {show(self.warmup)}; {d.ablossy('add')} none --holes) &" for d in self.holed()
+        ]
         if dccp:
             lines.append("printf '" + "\\n" * len(dccp) + "' >&7")
         for command in sources.values():
-            lines.append(f"{command} & sources=\"$sources $!\"")
-        lines += [f"{call} & calls=\"$calls $!\"" for calls in self.calls().values() for call in calls]
-        lines.append("for p in $sinks; do wait $p; done" if sinks or dccp else f"sleep {show(self.duration)}")
+            lines.append(f'{command} & sources="$sources $!"')
+        lines += [
+            f'{call} & calls="$calls $!"' for calls in self.calls().values() for call in calls
+        ]
+        lines.append(
+            "for p in $sinks; do wait $p; done" if sinks or dccp else f"sleep {show(self.duration)}"
+        )
         for d in self.sampled():
             lines.append(f"tc -n {d.at} -s -j qdisc show dev {d.to} >/out/final.{d.at}.{d.to}")
         lines += ["cat /proc/uptime >>/out/uptime", "rm -f /run/sampling"]
         if sources:
             lines += ["kill $sources", "for p in $sources; do wait $p; done"]
-        if self.listeners():        # a good-bye may take its time
+        if self.listeners():  # a good-bye may take its time
             lines += ["for p in $calls; do wait $p; done", "kill $listeners"]
         lines += [self.loss_counts(d, "end") for d in self.lossy()]
         lines += ["wait", *(f"{d.ablossy('show')} >/out/holes.{d.at}.{d.to}" for d in self.holed())]

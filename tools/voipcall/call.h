@@ -43,8 +43,10 @@ enum call_state {
  * @fd:		connected socket
  * @caller:	this end called
  * @state:	see there
- * @local, @remote: addresses, as text
- * @ccid_tx, @ccid_rx: CCIDs in use, -1: not DCCP
+ * @local:	our address, as text
+ * @remote:	the peer's
+ * @ccid_tx:	CCID of what is sent, -1: not DCCP
+ * @ccid_rx:	CCID of what is received, likewise
  * @offer:	what was agreed
  * @our_seq:	first sequence number of what we send
  * @talks:	this end talks
@@ -56,7 +58,10 @@ enum call_state {
  * @clock_set:	when that was seen to have changed last, in the call's time; 0: never
  * @start:	when talking began
  * @stop:	when it ended, or is to end
- * @next_frame, @next_rtcp, @next_state, @next_progress: when to do what
+ * @next_frame:	when the next frame is due
+ * @next_rtcp:	when the next report is
+ * @next_state:	when this state wants something done
+ * @next_progress: when a line of progress is due
  * @give_up:	when waiting in this state ends
  * @heard:	when the peer was heard last
  * @sr_ntp:	middle of the NTP time of the peer's last SR

@@ -99,7 +99,8 @@ struct arrival {
  * @unstamped:	packets without a stamp
  * @media:	RTP time of the last packet since the first, without wrapping
  * @first:	when the first packet came, ns
- * @expected_prior, @received_prior: at the last report block
+ * @expected_prior: packets expected up to the last report block
+ * @received_prior: packets received up to it
  * @final:	the peer has told how many packets it has sent:
  * @sent:	so many
  * @not_sent:	frames that it spoke but could not send

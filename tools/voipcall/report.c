@@ -17,10 +17,12 @@ static const char model[] = "E-model (ITU-T G.107): an estimate, nobody has list
  * @group:	object that it is in, NULL: the direction's own
  * @name:	key
  */
-static const struct metric_name {
+struct metric_name {
 	const char	*group;
 	const char	*name;
-} names[METRICS] = {
+};
+
+static const struct metric_name names[METRICS] = {
 	[M_PACKETS] = { "received", "packets" },
 	[M_BYTES] = { "received", "bytes" },
 	[M_LOST] = { "received", "lost" },

@@ -40,6 +40,7 @@ enum { PROTO_UDP = 1, PROTO_TCP = 2, PROTO_DCCP = 4 };
  * @holes:	note packets that were lost before they came here
  * @mark:	set CE where the packet allows it, drop only others
  * @every:	LOSS_PERIODIC: n
+ * @pad:	0
  * @p:		LOSS_BERNOULLI: p; LOSS_GILBERT: probability to enter loss
  * @q:		LOSS_GILBERT: probability to leave loss
  * @tau:	LOSS_GILBERT: length of a slot

@@ -133,11 +133,13 @@ static const struct option send_options[] = {
  * @takes:	bits of its options among SPECIAL
  * @run:	sends
  */
-static const struct kind {
+struct kind {
 	const char	*name;
 	__u64		takes;
 	int		(*run)(const struct send_opts *o);
-} kinds[] = {
+};
+
+static const struct kind kinds[] = {
 	{ "udp", UDP_OPTIONS | BIT(OPT_PPS) | BIT(OPT_POISSON), send_udp },
 	{ "pareto", UDP_OPTIONS | PARETO_OPTIONS | BIT(OPT_PPS), send_pareto },
 	{ "aimd", UDP_OPTIONS, send_aimd },

@@ -63,6 +63,7 @@ enum tfrc_variant {
  * @ccid: congestion control, which names the loss method
  * @slow_start: no loss event yet
  * @data_limited: the last interval was data-limited
+ * @pad: 0
  * @loss_interval: mean loss interval 1/p as reported, packets; 0: no loss
  * @nofeedback: times that the nofeedback timer expired
  * @feedback: feedback packets taken
