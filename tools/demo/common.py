@@ -4,11 +4,28 @@
 import base64
 import html
 import io
+import os
 
 import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+
+# Green packets are drawn green and blue ones blue, and nothing else is. All are told apart
+# by the colour-blind, too.
+GREEN, BLUE = "#009e73", "#0072b2"
+COLOURS = [
+    "#d55e00",
+    "#000000",
+    "#cc79a7",
+    "#e69f00",
+    "#8c564b",
+    "#882255",
+    "#777777",
+    "#b39b00",
+    "#ff6f91",
+    "#5e3c99",
+]
 
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 2rem auto;
@@ -89,6 +106,10 @@ def new_figure(rows, columns, height, **shared):
             "axes.edgecolor": "#888888",
             "axes.titlesize": 11,
             "axes.titlelocation": "left",
+            "axes.prop_cycle": plt.cycler(color=COLOURS),
+            # letters stay letters, and the same data give the same bytes
+            "svg.fonttype": "none",
+            "svg.hashsalt": "abe",
         }
     )
     return plt.subplots(
@@ -103,10 +124,16 @@ def legend_above(figure, axis):
 
 
 def save(figure, path):
+    """As PNG, and as SVG beside it; the first for a page that has all in it."""
     buffer = io.BytesIO()
+    figure.savefig(os.path.splitext(path)[0] + ".svg", metadata={"Date": None, "Creator": None})
     # no dates and no versions in it: the same data give the same bytes
     figure.savefig(buffer, format="png", dpi=110, metadata={"Software": None})
     plt.close(figure)
     with open(path, "wb") as f:
         f.write(buffer.getvalue())
-    return base64.b64encode(buffer.getvalue()).decode()
+    return data_uri("image/png", buffer.getvalue())
+
+
+def data_uri(kind, data):
+    return f"data:{kind};base64,{base64.b64encode(data).decode()}"

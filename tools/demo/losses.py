@@ -231,7 +231,7 @@ feel each other, and TCP tells what a fair rate is. The round trip is 100 ms.</p
 adaptive: with a fixed one of 60 ms (voipcall --playout 60) hardly a packet of CCIDs 4 and 249 is
 late, and at 5 % many of CCID 3's are.</p>
 <img alt="What became of the frames, and their delay, for each loss rate and congestion control"
- src="data:image/png;base64,{self.image}">
+ src="{self.image}">
 <h2>What each transport is</h2>
 {definitions(meanings)}
 <h2>What each column means</h2>

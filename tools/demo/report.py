@@ -238,13 +238,13 @@ the first {spec["warmup"]} s cut, {counted} s counted; one run a line, seed {spe
 is an example, not a statistic: other seeds differ by some per cent.</p>
 <h2>One-way delay of the call</h2>
 <img alt="Distribution of the one-way delay of the call's packets under each scheme"
- src="data:image/png;base64,{images["delay"]}">
+ src="{images["delay"]}">
 <p class="note">Each line is one scheme: the share of the call's packets that arrived within the
 delay below (the axis is logarithmic beyond the propagation). The further left and the steeper,
 the better; where a line ends is the slowest packet. Lost packets are not in it: see the table.</p>
 <h2>The control loop</h2>
 <img alt="Drop bias and offset over time under both control loops"
- src="data:image/png;base64,{images["loop"]}">
+ src="{images["loop"]}">
 <p class="note">alpha (log scale) says how many times likelier green is dropped than blue in the
 first stage; D says how long blue may be held back for green. Sampled each half second.</p>
 <h2>What each line means</h2>

@@ -15,14 +15,12 @@ import concurrent.futures
 import csv
 import functools
 import hashlib
-import io
 import json
 import lzma
 import os
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 import threading
 import time
@@ -58,6 +56,10 @@ SOURCES = (
     "tools/lab/bpf",
     "tools/voipcall",
 )
+
+
+# Of a manifest, what runs have in common.
+BUILD = ("command", "commit", "compiler", "files", "kernel", "qemu", "tc")
 
 
 class Failed(Exception):
@@ -146,7 +148,8 @@ class Store:
 
     def __init__(self, ident):
         self.path = os.path.join(OUT, ident)
-        self.packed = os.path.join(PACKED, f"{ident}.tar.xz")
+        self._listed = None
+        self.packed = os.path.join(PACKED, f"{ident}.jsonl")
         if os.path.exists(self.packed):
             self._unpack()
 
@@ -156,19 +159,21 @@ class Store:
     def stored(self, run):
         """Manifests of all raw data under the run's name, newest first."""
         found = []
-        if os.path.isdir(self.path):
-            for name in os.listdir(self.path):
-                if name.startswith(run.name + ".") and name.endswith(".json"):
-                    path = os.path.join(self.path, name)
-                    with open(path, encoding="utf-8") as f:
-                        manifest = json.load(f)
-                    found.append((manifest["date"], os.stat(path).st_mtime_ns, manifest))
+        for path in self.listed().get(run.name, []):
+            with open(path, encoding="utf-8") as f:
+                manifest = json.load(f)
+            found.append((manifest["date"], os.stat(path).st_mtime_ns, manifest))
         return [manifest for *_, manifest in sorted(found, key=lambda x: x[:2], reverse=True)]
 
-    def names(self):
-        """Of all runs that have raw data."""
-        found = os.listdir(self.path) if os.path.isdir(self.path) else []
-        return {name.rsplit(".", 2)[0] for name in found if name.endswith(".json")}
+    def listed(self):
+        """Paths of the manifests of each run that has any."""
+        if self._listed is None:
+            self._listed = {}
+            for name in os.listdir(self.path) if os.path.isdir(self.path) else []:
+                if name.endswith(".json"):
+                    path = os.path.join(self.path, name)
+                    self._listed.setdefault(name.rsplit(".", 2)[0], []).append(path)
+        return self._listed
 
     def of_script(self, run, script):
         """Manifests of the run as it is now, by whatever files, newest first."""
@@ -207,49 +212,53 @@ class Store:
         with open(path + ".tmp", "wb") as f:
             f.write(data)
         os.replace(path + ".tmp", path)
+        self._listed = None
 
-    def pack(self, kept, more=()):
-        """(run, manifest) in one archive, in which git keeps them; its path. more: names of other files here.
+    def pack(self, kept, beside=()):
+        """Keep (run, manifest) as text, which git keeps: a line a run, its metrics in it, not its raw data.
 
-        Raw data are those of seed 1: of the other seeds, the metrics in their manifests have to do."""
+        What many runs have in common, such as the files that they were made with, is a line
+        of its own, before the first that names it. beside: paths of ns-2's runs. Returns the
+        path."""
         os.makedirs(PACKED, exist_ok=True)
-        files = {}
-        for run, manifest in kept:
-            name = os.path.basename(self.file(run, manifest["key"], ""))
-            files[name + ".json"] = json.dumps(manifest, indent=1, sort_keys=True).encode()
-            if run.seed == 1:
-                with lzma.open(os.path.join(self.path, name + ".jsonl.xz")) as f:
-                    files[name + ".jsonl"] = f.read()
-        for name in more:
-            with open(os.path.join(self.path, name), "rb") as f:
-                files[name] = f.read()
-        with tarfile.open(self.packed + ".tmp", "w:xz", preset=9 | lzma.PRESET_EXTREME) as tar:
-            # like beside like
-            for name in sorted(files, key=lambda n: (n.rsplit(".", 1)[1], n)):
-                member = tarfile.TarInfo(name)
-                member.size = len(files[name])
-                tar.addfile(member, io.BytesIO(files[name]))
+        lines, builds = [], {}
+        for run, manifest in sorted(kept, key=lambda pair: pair[0].name):
+            build = {key: manifest[key] for key in BUILD if key in manifest}
+            name = sha256(json.dumps(build, sort_keys=True).encode())[:12]
+            if name not in builds:
+                builds[name] = build
+                lines.append({"build": name, **build})
+            rest = {key: value for key, value in manifest.items() if key not in BUILD}
+            lines.append({"run": run.name, "by": name, **rest})
+        for path in sorted(beside):
+            with open(path, encoding="utf-8") as f:
+                lines.append({"ns2": os.path.basename(path), **json.load(f)})
+        with open(self.packed + ".tmp", "w", encoding="utf-8") as f:
+            f.writelines(json.dumps(line, sort_keys=True) + "\n" for line in lines)
         os.replace(self.packed + ".tmp", self.packed)
         return self.packed
 
     def _unpack(self):
-        """What git has and we have not; once for each state of the archive."""
+        """What git has and we have not; once for each state of the file."""
         with open(self.packed, "rb") as f:
-            state = hashlib.file_digest(f, "sha256").hexdigest().encode()
-        stamp = os.path.join(self.path, ".unpacked")
+            text = f.read()
+        state, stamp = sha256(text).encode(), os.path.join(self.path, ".unpacked")
         if os.path.exists(stamp):
             with open(stamp, "rb") as f:
                 if f.read() == state:
                     return
-        with tarfile.open(self.packed) as tar:
-            for member in tar:
-                packs = member.name.endswith(".jsonl")
-                if not os.path.exists(os.path.join(self.path, member.name + ".xz" * packs)):
-                    data = tar.extractfile(member).read()
-                    self._put(
-                        member.name + ".xz" * packs,
-                        lzma.compress(data, preset=6) if packs else data,
-                    )
+        builds = {}
+        for line in map(json.loads, text.splitlines()):
+            if "build" in line:
+                builds[line.pop("build")] = line
+                continue
+            if "ns2" in line:
+                name = os.path.join("ns2", line.pop("ns2"))
+            else:
+                name = f"{line.pop('run')}.{line['key']}.json"
+                line.update(builds[line.pop("by")])
+            if not os.path.exists(os.path.join(self.path, name)):
+                self._put(name, json.dumps(line, indent=1, sort_keys=True).encode())
         self._put(".unpacked", state)
 
 

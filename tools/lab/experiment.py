@@ -359,6 +359,7 @@ SCHEMA = {
         }
     ],
     "control": {"arm!": text, "instead_of!": text, "why": text, "where": expression},
+    "names": {ANY: text},
     "plot": [
         {
             "kind": one_of("line", "bar", "time", "cdf", "gaps"),
@@ -370,6 +371,8 @@ SCHEMA = {
             "ylabel": text,
             "logx": flag,
             "logy": flag,
+            "scale": number,
+            "paper": text,
             "flows": anything,
             "link": text,
             "path": text,
@@ -483,6 +486,15 @@ class Experiment:
                 raise self.doc.bad((key,), f"is that of {self.runs_id}, whose runs these are")
             if key in base.data:
                 self.data[key] = base.data[key]
+        self.data["names"] = {**base.data.get("names", {}), **self.data.get("names", {})}
+
+    def words(self, arm):
+        """What an arm is called where people read."""
+        named = self.data.get("names", {}).get(arm, arm.replace("_", " "))
+        broken = self.control and arm == self.control["arm"]
+        # some controls are what other claims are about
+        judged = re.findall(r"@(\w+)", str([claim["check"] for claim in self.data["claims"]]))
+        return f"control: {named}" if broken and arm not in judged else named
 
     def get(self, key, default=None):
         """A key, or what `quick` says instead."""
@@ -511,6 +523,9 @@ class Experiment:
                 sweep = sweep.get(key, {})
             for key, values in sweep.items():
                 self._check_sweep((*where, key), key, values, known)
+        for arm in self.data.get("names", {}):
+            if arm not in self.arms and arm not in self.data.get("ns2", {}).get("arms", {}):
+                raise self.doc.bad(("names", arm), f"no such arm; there are {', '.join(self.arms)}")
         if self.control:
             for key in ("arm", "instead_of"):
                 if self.control[key] not in self.arms:

@@ -72,7 +72,7 @@ def section(result):
     if "notes" in x.data:
         out.append(f'<p class="note">{e(x.data["notes"])}</p>')
     if result.draw():
-        out.append(f'<img alt="{x.id}" src="data:image/png;base64,{result.image}">')
+        out.append(f'<img alt="{x.id}" src="{result.image}">')
     out.append(
         "<table><tr><th>claim</th><th>found [95 % interval over seeds]</th><th>verdict</th></tr>"
     )

@@ -5,6 +5,7 @@ import json
 import math
 import os
 
+import common
 import engine
 import metrics
 import ns2
@@ -26,6 +27,8 @@ def check(experiment):
             engine.build(experiment, run)
             experiment.resolved("metrics", run)
 
+
+PLOTS = os.path.join(engine.TOP, "Documentation/plots")
 
 # what each kind of panel cannot do without
 PANELS = {"line": ("x", "y"), "bar": ("y",), "time": ("path",), "cdf": ("flows",), "gaps": ()}
@@ -55,6 +58,8 @@ def check_plots(experiment):
                     )
         if len(panel.get("labels", names)) != len(names):
             raise doc.bad(("plot", i, "labels"), f"want {len(names)}, as many as y")
+        if "paper" in panel and panel["paper"] not in experiment.data.get("vars", {}):
+            raise doc.bad(("plot", i, "paper"), f"no variable {panel['paper']!r}")
         for run in experiment.runs(seeds=1):
             if kind == "line" and panel["x"] not in {**experiment.vars(run), **dict(run.point)}:
                 raise doc.bad(("plot", i, "x"), f"no variable {panel['x']!r}")
@@ -74,9 +79,8 @@ def measured(experiment, seeds, exact):
     exact: made with the files of now; else the newest of the same world, flows
     and sampling."""
     store, result = engine.Store(experiment.runs_id), []
-    known = store.names()
     for run in experiment.runs(seeds):
-        if run.name not in known:
+        if run.name not in store.listed():
             continue
         world = engine.build(experiment, run)
         script = world.script()
@@ -107,14 +111,8 @@ def pack(found):
                     "of": engine.metrics_hash(e),
                     "values": values,
                 }
-    store = engine.Store(found[0].runs_id)
-    if not all(store.has(run, m["key"]) for run, m in runs.items() if run.seed == 1):
-        raise engine.Failed(
-            f'{found[0].runs_id}: no raw data of seed 1: "lab run {found[0].runs_id} --seeds 1" first'
-        )
     beside = dict.fromkeys(path for e in found if "ns2" in e.data for path in ns2.files(e))
-    more = [os.path.relpath(path, store.path) for path in beside]
-    return store.pack(list(runs.items()), more), len(runs)
+    return engine.Store(found[0].runs_id).pack(list(runs.items()), beside), len(runs)
 
 
 def load(experiment, seeds=None, exact=False):
@@ -286,10 +284,20 @@ class Result:
         return lines
 
     def draw(self):
-        """The plot's path; None without raw data, or if the file asks for none."""
+        """The plot's path; None without raw data, or if the file asks for none.
+
+        Where a panel needs raw data and there are none, it is the picture that git keeps."""
         if not self.rows or self.experiment.kind == "vm" and not self.manifests:
             return None
         import plot
+
+        kept = os.path.join(PLOTS, f"{self.experiment.id}.svg")
+        if plot.needs_raw(self.experiment) and not any(self.has(run) for run, _ in self.rows):
+            if not os.path.exists(kept):
+                return None
+            with open(kept, "rb") as f:
+                self.image = common.data_uri("image/svg+xml", f.read())
+            return kept
 
         path = os.path.join(
             engine.OUT, self.experiment.id, "quick.png" if self.experiment.quick else "plot.png"
