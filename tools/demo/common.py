@@ -31,6 +31,7 @@ STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 2rem auto;
        padding: 0 1rem; color: #222; background: #fff }
 h1 { font-size: 1.6rem } h2 { font-size: 1.2rem; margin-top: 2.2rem }
+.wide { overflow-x: auto }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums }
 th, td { padding: .35rem .6rem; text-align: right; border-bottom: 1px solid #e4e4e4 }
 th { border-bottom: 2px solid #888; font-weight: 600 }
@@ -38,8 +39,22 @@ th:nth-child(-n+2), td:nth-child(-n+2) { text-align: left }
 .dot { display: inline-block; width: .7em; height: .7em; border-radius: 50%; margin-right: .5em }
 img { width: 100% } pre { background: #f6f6f6; padding: .8rem; overflow-x: auto;
 font-size: .85rem } dt { font-weight: 600; margin-top: .6rem } dd { margin-left: 1.2rem }
-.note { color: #666; font-size: .9rem }
+.note { color: #666; font-size: .9rem } nav a { margin-right: 1.2em }
+details { margin: .6rem 0 } summary { cursor: pointer; font-weight: 600 }
+@media (max-width: 40rem) {
+  th, td { padding: .3rem .25rem; font-size: .85rem } .more { display: none }
+}
 """
+
+
+def emodel_mos(delay, lost, ie=0, bpl=25.1):
+    """Mean opinion score by the E-model (ITU-T G.107, as tools/voipcall/emodel.h has it).
+
+    delay: mouth to ear, ms; lost: % of the packets, those too late among them; ie, bpl: of
+    the codec, G.711 with concealment unless told otherwise."""
+    r = 93.2 - 0.024 * delay - max(0.11 * (delay - 177.3), 0)
+    r = min(max(r - ie - (95 - ie) * lost / (lost + bpl), 0), 100)
+    return 1 + 0.035 * r + 7e-6 * r * (r - 60) * (100 - r)
 
 
 def cell(digits, value):
@@ -67,18 +82,21 @@ def text_table(columns, rows):
     return "\n".join(lines)
 
 
-def html_table(columns, rows, colours):
-    """With a dot of its colour before each row."""
-    out = ["<table><tr>"]
+def html_table(columns, rows, colours, more=()):
+    """With a dot of its colour before each row. A phone does not show the columns `more`."""
+    hidden = [' class="more"' if name in more else "" for name, _, _ in columns]
+    out = ['<div class="wide"><table><tr>']
     out += [
-        f'<th title="{html.escape(what)}">{html.escape(name)}</th>' for name, _, what in columns
+        f'<th{c} title="{html.escape(what)}">{html.escape(name)}</th>'
+        for c, (name, _, what) in zip(hidden, columns, strict=True)
     ]
     out.append("</tr>")
     for row, colour in zip(rows, colours, strict=True):
         line = [html.escape(c) for c in cells(columns, row)]
         line[0] = f'<span class="dot" style="background:{colour}"></span>{line[0]}'
-        out.append("<tr>" + "".join(f"<td>{c}</td>" for c in line) + "</tr>")
-    out.append("</table>")
+        line = [f"<td{c}>{text}</td>" for c, text in zip(hidden, line, strict=True)]
+        out.append("<tr>" + "".join(line) + "</tr>")
+    out.append("</table></div>")
     return "\n".join(out)
 
 
@@ -88,6 +106,11 @@ def definitions(pairs):
         + "".join(f"<dt>{html.escape(n)}</dt><dd>{html.escape(t)}</dd>" for n, t in pairs)
         + "</dl>"
     )
+
+
+def folded(title, text):
+    """What only some want to see."""
+    return f"<details><summary>{html.escape(title)}</summary>{text}</details>"
 
 
 def items(lines):

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
 """The demo's second part: calls over DCCP and bulk TCP on a lossy path."""
 
+import html
 import json
 import os
 
 import numpy as np
-from common import definitions, html_table, items, new_figure, save, text_table
+from common import COLOURS, definitions, folded, html_table, items, new_figure, save, text_table
 from matplotlib.patches import Patch
 
 # Label, colour, meaning.
 CCIDS = {
     4: (
         "CCID 4",
-        "#009e73",
+        COLOURS[1],
         (
             "TFRC for small packets, RFC 5622: the rate of a TCP with large packets, less what "
             "headers take of it."
@@ -20,19 +21,19 @@ CCIDS = {
     ),
     249: (
         "CCID 249",
-        "#0072b2",
+        COLOURS[2],
         ("virtual packets in packet mode: losses count once they make up a packet of 1460 bytes."),
     ),
     3: (
         "CCID 3",
-        "#d55e00",
+        COLOURS[0],
         (
             "TFRC as the kernel has it, unchanged: so many packets as TCP would send, however small "
             "they are."
         ),
     ),
 }
-TCP = ("TCP", "#6a6a6a", "iperf3 with CUBIC and full-size packets.")
+TCP = ("TCP", COLOURS[6], "iperf3 with CUBIC and full-size packets.")
 
 COLUMNS = [
     ("loss", 0, "share of the packets that the path loses, each by itself"),
@@ -55,6 +56,9 @@ COLUMNS = [
     ("R", 0, "rating factor of the E-model, 0 to 93: a model, nobody has listened"),
     ("MOS", 2, "mean opinion score by the same model, 1 to 4.5"),
 ]
+
+# What a phone does not show.
+MORE = ("sent kb/s", "unsent %", "lost %", "late %", "R")
 
 # Fate of the frames, from the bottom of the bar.
 FATES = (("heard", 1.0), ("late %", 0.55), ("lost %", 0.3), ("unsent %", 0.1))
@@ -216,27 +220,26 @@ class Losses:
     def html(self):
         colours = [c for run in self.runs for c in (*(x.colour for x in run.calls), TCP[1])]
         call = self.runs[0].calls[0]
-        meanings = [(label, text) for label, _, text in (*CCIDS.values(), TCP)]
-        own = "\n".join(run.commands[-1] for run in self.runs)
-        common = "\n".join(self.runs[0].commands[:-1])
-        return f"""<h1>Calls over DCCP, and TCP, on a path that loses packets</h1>
+        return f"""<h1 id="dccp">Calls over DCCP, and TCP, on a path that loses packets</h1>
 <p>{call.number} calls with each of three congestion controls (G.711: 50 packets a second of 172
 bytes, voipcall, one way) and 4 CUBIC flows of iperf3. Each packet towards the listener is lost
 with the same probability; nothing is lost on the way back, and nothing queues. So the flows do not
 feel each other, and TCP tells what a fair rate is. The round trip is 100 ms.</p>
 {items(self.findings())}
-{html_table(COLUMNS, self.rows, colours)}
+{html_table(COLUMNS, self.rows, colours, MORE)}
 <p class="note">{self.spec["duration"]} s, all of it counted for the calls, and without the first
 {self.spec["warmup"]} s for TCP. Figures are means over the calls or flows. The playout buffer is
 adaptive: with a fixed one of 60 ms (voipcall --playout 60) hardly a packet of CCIDs 4 and 249 is
 late, and at 5 % many of CCID 3's are.</p>
 <img alt="What became of the frames, and their delay, for each loss rate and congestion control"
  src="{self.image}">
-<h2>What each transport is</h2>
-{definitions(meanings)}
-<h2>What each column means</h2>
-{definitions((name, text) for name, _, text in COLUMNS)}
-<h2>The path</h2>
-<pre>{common}
-{own}</pre>
 """
+
+    @staticmethod
+    def meanings():
+        meanings = [(label, text) for label, _, text in (*CCIDS.values(), TCP)]
+        return definitions(meanings) + definitions((name, text) for name, _, text in COLUMNS)
+
+    def commands(self):
+        lines = [*self.runs[0].commands[:-1], *(run.commands[-1] for run in self.runs)]
+        return folded("The lossy path's commands", f"<pre>{html.escape(chr(10).join(lines))}</pre>")

@@ -4,12 +4,17 @@
 import html
 import json
 import os
+import re
 
+import losses
 import matplotlib
 import numpy as np
 from common import (
+    COLOURS,
     STYLE,
     definitions,
+    emodel_mos,
+    folded,
     html_table,
     items,
     legend_above,
@@ -17,15 +22,14 @@ from common import (
     save,
     text_table,
 )
-from losses import Losses
 
 PROPAGATION = 20.0  # ms
 
-# Label, colour (distinct for the colour-blind, too), meaning.
+# Label, colour, meaning.
 SCHEMES = {
     "red": (
         "red (flat)",
-        "#d55e00",
+        COLOURS[0],
         (
             "One queue for all, in-tree RED: the flat best-effort network that ABE starts from. "
             "The call waits behind the bulk TCP."
@@ -33,7 +37,7 @@ SCHEMES = {
     ),
     "fq_codel": (
         "fq_codel",
-        "#6a6a6a",
+        COLOURS[6],
         (
             "Debian's usual choice: a queue for each flow. The call gets its fair share of "
             "the link whatever it is, and more state is kept."
@@ -41,7 +45,7 @@ SCHEMES = {
     ),
     "abe-paper": (
         "abe, paper's loop",
-        "#0072b2",
+        COLOURS[3],
         (
             "ABE with the parameters of the paper's section 5.1 and its control loop. The "
             "call is green: served before blue, and dropped more often in return. On a link "
@@ -51,7 +55,7 @@ SCHEMES = {
     ),
     "abe": (
         "abe (bare)",
-        "#009e73",
+        COLOURS[1],
         (
             "ABE without any option: thresholds are durations, the drain rate is estimated, and "
             "the loop is the one that drops as little green as transparency to blue allows."
@@ -73,6 +77,7 @@ COLUMNS = [
             "gaps above 5 %"
         ),
     ),
+    ("MOS", 2, "mean opinion score by the E-model, 1 to 4.5: a model, nobody has listened"),
     ("CE %", 2, "of the call's packets that came with Congestion Experienced"),
     ("TCP Mb/s", 2, "goodput of the bulk TCP flows together"),
     ("alpha", 2, "drop bias: first-stage drops of green against blue (mean)"),
@@ -113,11 +118,38 @@ class Run:
             "99 % ms": ms["p99"],
             "max ms": ms["max"],
             "loss %": 100 * self.voice["loss"],
+            "MOS": self._mos(ms["p99"], 100 * self.voice["loss"]),
             "CE %": 100 * self.voice["ce"] / packets if packets else None,
             "TCP Mb/s": self.goodput,
             "alpha": self._mean(self.alpha),
             "D ms": self._mean(self.offset),
         }
+
+    @staticmethod
+    def _mos(p99, lost):
+        """Of a playout buffer that waits for 99 % of the packets; a packet has 20 ms of speech."""
+        return 1.0 if p99 is None else emodel_mos(p99 + 20, lost + (100 - lost) / 100)
+
+
+# What a phone does not show.
+MORE = ("max ms", "CE %", "alpha", "D ms")
+
+WHEN = [
+    (
+        "abe, where you cannot or will not tell flows from each other (tunnels, many users behind "
+        "one address, a box that keeps no state), and applications can say themselves what they "
+        "want: green waits least and pays for it with losses, or with marks if it has ECN, so "
+        "nobody gains by marking all of its traffic green."
+    ),
+    (
+        "fq_codel, where flows can be told apart and a call sends less than its share: then it "
+        "waits little and loses nothing, without a word in its packets."
+    ),
+    (
+        "Neither mends a link that is too slow for its flows. A plain call that does not adapt "
+        "should not be green under `loop paper` on a slow link: look at its row."
+    ),
+]
 
 
 def stretch_delay(axis, slowest):
@@ -205,7 +237,7 @@ def findings(runs):
     ]
 
 
-def page(runs, losses, images):
+def page(runs, calls, images):
     spec = runs[0].spec
     counted = spec["duration"] - spec["warmup"]
     shared = [c for c in runs[0].commands if all(c in r.commands for r in runs)]
@@ -218,46 +250,56 @@ def page(runs, losses, images):
         for r in runs
     ]
     blocks = "".join(
-        f"<h3>{html.escape(title)}</h3><pre>{html.escape(chr(10).join(lines))}\n\n"
-        f"{html.escape('# tc -s -d qdisc show dev r1, at the end')}\n"
-        f"{html.escape(shown.rstrip())}</pre>"
+        folded(
+            title,
+            f"<pre>{html.escape(chr(10).join(lines))}\n\n"
+            f"{html.escape('# tc -s -d qdisc show dev r1, at the end')}\n"
+            f"{html.escape(shown.rstrip())}</pre>",
+        )
         for title, lines, shown in own
     )
     return f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>ABE and DCCP: what a call gets</title>
 <meta name="viewport" content="width=device-width"><style>{STYLE}</style></head><body>
-<h1>A VoIP call and bulk TCP through one 2 Mb/s bottleneck</h1>
+<nav><a href="#queues">A call and bulk TCP</a> <a href="#when">When to take what</a>
+<a href="#dccp">Calls over DCCP</a> <a href="#how">How it was measured</a></nav>
+<h1 id="queues">A VoIP call and bulk TCP through one 2 Mb/s bottleneck</h1>
 <p>A call (G.711: 50 packets a second of 172 bytes, DSCP EF, green under ABE) and four CUBIC
 flows of iperf3 (blue) share a 2 Mb/s link with 20 ms propagation each way. The link's queueing
-discipline is all that differs. Each delay is measured from a packet: when it arrived less when
-it was sent.</p>
+discipline is all that differs. What came out, in this run:</p>
 {items(findings(runs))}
-{html_table(COLUMNS, [r.row() for r in runs], [r.colour for r in runs])}
-<p class="note">One-way delays include the 20 ms of propagation. {spec["duration"]} s of traffic,
-the first {spec["warmup"]} s cut, {counted} s counted; one run a line, seed {spec["seed"]}. One run
-is an example, not a statistic: other seeds differ by some per cent.</p>
-<h2>One-way delay of the call</h2>
+{html_table(COLUMNS, [r.row() for r in runs], [r.colour for r in runs], MORE)}
+<p class="note">One-way delays are measured from the packets and include the 20 ms of propagation.
+One run a line, {counted} s counted, seed {spec["seed"]}: an example, too few runs to judge. Other
+seeds differ by some per cent; the lab has ten of each.</p>
 <img alt="Distribution of the one-way delay of the call's packets under each scheme"
  src="{images["delay"]}">
 <p class="note">Each line is one scheme: the share of the call's packets that arrived within the
 delay below (the axis is logarithmic beyond the propagation). The further left and the steeper,
 the better; where a line ends is the slowest packet. Lost packets are not in it: see the table.</p>
-<h2>The control loop</h2>
+<h2 id="when">When to take what</h2>
+{items(WHEN)}
+{calls.html()}<h1 id="how">How it was measured</h1>
+<h2>What each line of the first table means</h2>
+{definitions((label, text) for label, _, text in SCHEMES.values())}
+<h2>What its columns mean</h2>
+{definitions((name, text) for name, _, text in COLUMNS)}
+<h2>What the lines of the second are, and its columns</h2>
+{calls.meanings()}
+<h2>ABE's control loop</h2>
 <img alt="Drop bias and offset over time under both control loops"
  src="{images["loop"]}">
 <p class="note">alpha (log scale) says how many times likelier green is dropped than blue in the
-first stage; D says how long blue may be held back for green. Sampled each half second.</p>
-<h2>What each line means</h2>
-{definitions((label, text) for label, _, text in SCHEMES.values())}
-<h2>What each column means</h2>
-{definitions((name, text) for name, _, text in COLUMNS)}
-<h2>The network</h2>
-<p>Three network namespaces in one machine; tbf is the link, and the scheme its queue. Delay is
-added on the other links, so that the bottleneck's queue is the only one that fills. Segmentation
-offloads are off, for equal terms.</p>
-<pre>{html.escape(chr(10).join(shared))}</pre>
-<h2>The schemes</h2>{blocks}
-{losses.html()}<h1>Reproduce</h1>
+first stage; D says how long blue may be held back for green. Sampled each half second; the first
+{spec["warmup"]} of {spec["duration"]} s are not counted.</p>
+<h2>The networks</h2>
+<p>Three network namespaces in one machine. In the first part tbf is the link, and the scheme its
+queue; delay is added on the other links, so that the bottleneck's queue is the only one that fills.
+Segmentation offloads are off, for equal terms.</p>
+{folded("The first network's commands", f"<pre>{html.escape(chr(10).join(shared))}</pre>")}
+{calls.commands()}
+<h2>The schemes: commands and what tc shows at the end</h2>{blocks}
+<h2>Reproduce</h2>
 <pre>make demo
 tools/demo/run --seed {spec["seed"]} --duration {spec["duration"]} --warmup {spec["warmup"]}</pre>
 <p>Each run is a VM that lives in virtual time, where an instruction takes a nanosecond: the same
@@ -267,17 +309,33 @@ seed gives the same packets at the same times. {html.escape("; ".join(runs[0].ve
 """
 
 
+def into_readme(path, out):
+    """The two tables as README.md has them, between a comment with their name and the next text."""
+    with open(path, encoding="utf-8") as f:
+        text = f.read()
+    for name, columns in (("table", COLUMNS), ("calls", losses.COLUMNS)):
+        with open(os.path.join(out, f"{name}.json"), encoding="ascii") as f:
+            table = text_table(columns, json.load(f))
+        table = "".join(f"    {line}\n" for line in table.splitlines())
+        found = re.search(rf"<!-- make demo: {name} -->\n\n((?:    .*\n)+)", text)
+        if not found:
+            raise RuntimeError(f"{path}: no table after <!-- make demo: {name} -->")
+        text = text[: found.start(1)] + table + text[found.end(1) :]
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)
+
+
 def make(queues, paths, out):
     """Reads OUT/raw, writes the rest of OUT, prints the tables; returns the exit status."""
     runs = [Run(os.path.join(out, "raw", name, "result.json")) for name in queues]
     rows = [r.row() for r in runs]
-    losses = Losses(out, paths)
+    calls = losses.Losses(out, paths)
     images = {
         "delay": save(plot_delay(runs), os.path.join(out, "delay.png")),
         "loop": save(plot_loop(runs), os.path.join(out, "loop.png")),
     }
     with open(os.path.join(out, "index.html"), "w", encoding="utf-8") as f:
-        f.write(page(runs, losses, images))
+        f.write(page(runs, calls, images))
     with open(os.path.join(out, "table.json"), "w", encoding="ascii") as f:
         json.dump(
             [{**row, "tc": run.spec["qdisc"]} for row, run in zip(rows, runs, strict=True)],
@@ -295,6 +353,6 @@ def make(queues, paths, out):
     print()
     for line in findings(runs):
         print(f"* {line}")
-    print(f"\n{losses.text()}")
+    print(f"\n{calls.text()}")
     print(f"\nPlots and explanation: {os.path.relpath(os.path.join(out, 'index.html'))}")
     return 0

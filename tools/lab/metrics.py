@@ -11,6 +11,7 @@ import itertools
 import math
 
 import numpy as np
+from common import emodel_mos
 from experiment import calculate, seconds
 
 STREAMS = ("tcp", "web")  # kinds without packets of their own
@@ -224,15 +225,7 @@ def mos(data, flows, ie=0, bpl=25.1, packet=20):
         return None
     if late is None or lost >= 100:
         return 1.0
-    d, ppl = late + packet, lost + (100 - lost) / 100
-    r = (
-        93.2
-        - 0.024 * d
-        - (0.11 * (d - 177.3) if d > 177.3 else 0)
-        - (ie + (95 - ie) * ppl / (ppl + bpl))
-    )
-    r = min(max(r, 0), 100)
-    return 1 + 0.035 * r + 7e-6 * r * (r - 60) * (100 - r)
+    return emodel_mos(late + packet, lost + (100 - lost) / 100, ie, bpl)
 
 
 def timeouts(data, flows):
