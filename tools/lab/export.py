@@ -2,7 +2,9 @@
 """Metrics, ns-2's too, and samples as CSV, and time series of each run in Flent's format."""
 
 import csv
+import datetime
 import gzip
+import itertools
 import json
 import os
 
@@ -65,13 +67,49 @@ def samples_csv(series, path):
     return path
 
 
+# Flent's names for what its test qdisc-stats shows, units, and paths here whose values are
+# added; counters are told by sample.
+QDISC_STATS = {
+    "backlog_pkts": ("packets", False, ("qlen",)),
+    "backlog_bytes": ("bytes", False, ("backlog",)),
+    "dropped": ("packets", True, ("drops",)),
+    "ecn_mark": ("packets", True, ("marked", "ecn_mark", "green.marks", "blue.marks")),
+}
+
+
+def qdisc_stats(columns):
+    """Of the first link the series that Flent has plots for, by their names, with units."""
+    link = next(iter(columns)).rpartition(" ")[0]
+    for name, (units, counter, paths) in QDISC_STATS.items():
+        found = [columns[f"{link} {path}"] for path in paths if f"{link} {path}" in columns]
+        values = [None if None in parts else sum(parts) for parts in zip(*found, strict=True)]
+        if counter:
+            values = [
+                None if None in pair else pair[1] - pair[0]
+                for pair in itertools.pairwise([*values[:1], *values])
+            ]
+        if values:
+            yield f"qdisc-stats::{name}", units, values
+
+
 def flent(result, run, series, path):
-    """Flent's data file, version 4: x values, results by name, metadata."""
+    """Flent's data file, version 4: x values, results by name, metadata.
+
+    For Flent it is of its test qdisc-stats: it opens no file of a test that it does not have."""
     times, columns = series
+    units = dict.fromkeys(columns, "")
+    columns, raw = dict(columns), {}
+    start = datetime.datetime.fromisoformat(result.manifests[run]["date"]).timestamp()
+    for name, unit, values in list(qdisc_stats(columns)):
+        columns[name], units[name] = values, unit
+        # without any Flent takes the file for empty
+        raw[name] = [
+            {"t": start + t, "val": v} for t, v in zip(times, values, strict=True) if v is not None
+        ]
     manifest = result.manifests[run]
     date = manifest["date"].replace("Z", ".000000Z")
     metadata = {
-        "NAME": "abe-lab",
+        "NAME": "qdisc-stats",
         "TITLE": f"{result.experiment.id} {run.name}",
         "DATA_FILENAME": os.path.basename(path),
         "TIME": date,
@@ -81,8 +119,9 @@ def flent(result, run, series, path):
         "KERNEL_NAME": "Linux",
         "KERNEL_RELEASE": manifest["kernel"],
         "NOTE": manifest["command"],
-        "SERIES_META": {name: {"UNITS": "", "MEAN_VALUE": None} for name in columns},
+        "SERIES_META": {name: {"UNITS": unit, "MEAN_VALUE": None} for name, unit in units.items()},
         "HOST": "vm",
+        "LOCAL_HOST": "vm",
         "HOSTS": ["vm"],
         "TEST_PARAMETERS": dict(run.vars),
         "BATCH_NAME": result.experiment.id,
@@ -92,7 +131,7 @@ def flent(result, run, series, path):
         "metadata": metadata,
         "x_values": times,
         "results": columns,
-        "raw_values": {},
+        "raw_values": raw,
     }
     with open(path, "wb") as f, gzip.GzipFile("", "wb", fileobj=f, mtime=0) as z:
         z.write(json.dumps(data, sort_keys=True).encode())
