@@ -32,25 +32,25 @@ def overview(entries):
             group = title
         state = result.summary() if result else "not run: no experiment"
         link = f'<a href="#{ident}">{ident}</a>' if result else ident
-        verdict = result.verdict if result else NOT_RUN
+        verdict = result.shown if result else NOT_RUN
         out.append(
             f'<tr><td>{link}</td><td style="white-space:normal">{e(claim)}</td><td>{badge(verdict, state)}</td></tr>'
         )
     return "\n".join([*out, "</table>"])
 
 
-def claim_rows(claim, computed):
+def claim_rows(result, claim):
     """A claim: its words, what was wanted, each point's figure."""
     out = [
         f'<tr><td style="white-space:normal">{e(claim.words)}<br><span class="note">{e(claim.wanted)}</span></td>'
     ]
     lines = [
         f"{badge(REPRODUCED if p.holds else DIFFERS, '✓' if p.holds else '✗')} {e(p.text)} "
-        f'<span class="note">{e(" ".join(f"{k} {v}" for k, v in p.point))}{"" if computed else f" n={p.seeds}"}</span>'
+        f'<span class="note">{e(" ".join(f"{k} {v}" for k, v in p.point))}{"" if result.experiment.kind == "computed" else f" n={p.seeds}"}</span>'
         for p in claim.points
     ]
     out.append(
-        f"<td>{'<br>'.join(lines) or '-'}</td><td>{badge(claim.verdict)}{'<br>only reported' * claim.reported}</td></tr>"
+        f"<td>{'<br>'.join(lines) or '-'}</td><td>{badge(NOT_RUN if result.few else claim.verdict, result.word(claim))}{'<br>only reported' * claim.reported}</td></tr>"
     )
     return "".join(out)
 
@@ -66,7 +66,7 @@ def section(result):
     """Everything about one experiment."""
     x = result.experiment
     out = [
-        f'<section id="{x.id}"><h2>{x.id} {badge(result.verdict, result.summary())}</h2>',
+        f'<section id="{x.id}"><h2>{x.id} {badge(result.shown, result.summary())}</h2>',
         f"<p><b>{e(x.data.get('paper', 'ours'))}:</b> {e(x.data['claim'])}</p>",
     ]
     if "notes" in x.data:
@@ -76,9 +76,9 @@ def section(result):
     out.append(
         "<table><tr><th>claim</th><th>found [95 % interval over seeds]</th><th>verdict</th></tr>"
     )
-    out += [claim_rows(c, x.kind == "computed") for c in result.claims]
+    out += [claim_rows(result, c) for c in result.claims]
     out.append("</table>")
-    if "cause" in x.data and result.verdict == DIFFERS:
+    if "cause" in x.data and result.shown == DIFFERS:
         out.append(f"<p><b>Cause:</b> {e(x.data['cause'])}</p>")
     if result.control:
         out.append(f"<p>{e(result.control_words())}. {e(x.control.get('why', ''))}</p>")
@@ -102,7 +102,7 @@ def make(experiments, out):
     """Write the page; its path."""
     loaded = [results.load(x) if x else None for x in experiments]
     entries = list(zip(rows(), loaded, strict=True))
-    counts = Counter(r.verdict if r else NOT_RUN for r in loaded)
+    counts = Counter(r.shown if r else NOT_RUN for r in loaded)
     tally = ", ".join(f"{n} {verdict}" for verdict, n in sorted(counts.items()))
     body = [
         (

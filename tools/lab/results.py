@@ -28,6 +28,7 @@ def check(experiment):
             experiment.resolved("metrics", run)
 
 
+TOO_FEW = "too few runs to judge"
 PLOTS = os.path.join(engine.TOP, "Documentation/plots")
 
 # what each kind of panel cannot do without
@@ -182,9 +183,27 @@ class Result:
             f" ({broken[0]})" if broken else ""
         )
 
+    @property
+    def few(self):
+        """One seed: it is told what came out, and no verdict."""
+        return self.experiment.kind == "vm" and self.seeds == 1
+
+    @property
+    def shown(self):
+        """The verdict, as far as there is one."""
+        return NOT_RUN if self.few else self.verdict
+
+    def word(self, claim):
+        """Of one claim."""
+        if self.few and claim.verdict != NOT_RUN:
+            return "holds" if claim.verdict == REPRODUCED else "does not hold"
+        return claim.verdict
+
     def summary(self):
         if not self.rows:
             return NOT_RUN
+        if self.few and self.verdict != NOT_RUN:
+            return TOO_FEW
         text = self.verdict
         wanted = self.experiment.seeds
         if self.seeds < wanted and self.verdict != NOT_RUN:
@@ -256,18 +275,18 @@ class Result:
             if (
                 claim.points or claim.missing
             ):  # else it is for points that the short form leaves out
-                lines += self.claim_lines(claim)
+                lines += self.claim_lines(claim, self.word(claim))
         lines.append(f"\n{e.id}: {self.summary()}" + (" (quick)" if e.quick else ""))
-        if self.verdict == DIFFERS and "cause" in e.data:
+        if self.verdict == DIFFERS and "cause" in e.data and not self.few:
             lines.append(f"  cause: {e.data['cause']}")
         if self.control:
             lines.append(self.control_words())
         return "\n".join(lines)
 
     @staticmethod
-    def claim_lines(claim):
+    def claim_lines(claim, word):
         lines = [
-            f"  {claim.verdict}{', only reported' * claim.reported}: {claim.words}",
+            f"  {word}{', only reported' * claim.reported}: {claim.words}",
             f"      wanted {claim.wanted}",
         ]
         if len(claim.points) > 1:
