@@ -81,8 +81,43 @@ def run(cmd, check=True, ns=None, **kwargs):
     return res
 
 
+def in_ns(ns, line):
+    """The words of a command in a network namespace; none: here."""
+    return [*(["ip", "netns", "exec", ns] if ns else []), *line.split()]
+
+
+def start(line, ns=None):
+    """A program in the background, once it has said "ready"."""
+    p = subprocess.Popen(in_ns(ns, line), stdout=subprocess.PIPE, text=True)
+    if p.stdout.readline() != "ready\n":
+        raise RuntimeError(line)
+    return p
+
+
+def finish(p, check=True):
+    """Its exit status, when it has ended."""
+    p.stdout.close()
+    if p.wait() and check:
+        raise RuntimeError(f"{p.args}: exit {p.returncode}")
+    return p.returncode
+
+
 def tc(args, ns=None, check=True):
     return run("tc " + args, check=check, ns=ns)
+
+
+# Of the kernel's log: a line with one of them tells of a fault.
+FAULTS = (
+    "BUG",
+    "WARNING",
+    "Oops",
+    "Call Trace",
+    "RIP:",
+    "refcount",
+    "leak",
+    "general protection",
+    "UBSAN",
+)
 
 
 def qdiscs(dev, ns=None):
@@ -254,47 +289,16 @@ class Load:
         self.senders = []
 
     def __enter__(self):
-        cmd = [
-            "ip",
-            "netns",
-            "exec",
+        self.receiver = start(
+            "abeload recv --port 5000 --tcp-port 5001 --aimd-port 5002 --json /tmp/recv.json "
+            f"--duration {self.seconds + 1} --warmup {self.warmup}{' --raw' * self.raw}",
             "b",
-            "abeload",
-            "recv",
-            "--port",
-            "5000",
-            "--tcp-port",
-            "5001",
-            "--aimd-port",
-            "5002",
-            "--duration",
-            str(self.seconds + 1),
-            "--warmup",
-            str(self.warmup),
-            "--json",
-            "/tmp/recv.json",
-        ]
-        if self.raw:
-            cmd.append("--raw")
-        self.receiver = subprocess.Popen(cmd, stdout=subprocess.PIPE, text=True)
-        if self.receiver.stdout.readline().strip() != "ready":
-            raise RuntimeError("abeload recv did not start")
+        )
         return self
 
     def _send(self, kind, port, host="10.0.2.1", **options):
-        cmd = [
-            "ip",
-            "netns",
-            "exec",
-            "a",
-            "abeload",
-            "send",
-            kind,
-            "--to",
-            f"{host}:{port}",
-            "--duration",
-            str(options.pop("seconds", self.seconds)),
-        ]
+        seconds = options.pop("seconds", self.seconds)
+        cmd = in_ns("a", f"abeload send {kind} --to {host}:{port} --duration {seconds}")
         for key, value in options.items():
             if value is True:
                 cmd.append(f"--{key}")

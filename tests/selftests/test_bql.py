@@ -14,7 +14,7 @@ import json
 import subprocess
 import time
 
-from lib import LONG, Load, Tap, balance, fell, qdisc, qdiscs, run
+from lib import LONG, Load, Tap, balance, fell, in_ns, qdisc, qdiscs, run
 from wire import kernel_log, unload
 
 FULL = 1514
@@ -258,23 +258,7 @@ def test_link(t):
 def test_removal(t):
     put("abe")
     with subprocess.Popen(
-        [
-            "ip",
-            "netns",
-            "exec",
-            "a",
-            "abeload",
-            "send",
-            "udp",
-            "--to",
-            "10.0.2.1:9",
-            "--duration",
-            "1",
-            "--pps",
-            "8000",
-            "--size",
-            "1400",
-        ],
+        in_ns("a", "abeload send udp --to 10.0.2.1:9 --duration 1 --pps 8000 --size 1400"),
         stderr=subprocess.DEVNULL,
     ):
         time.sleep(0.5)

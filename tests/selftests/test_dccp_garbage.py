@@ -22,7 +22,7 @@ import subprocess
 import time
 
 import dccp
-from lib import LONG, SEED, Net, Tap, run
+from lib import FAULTS, LONG, SEED, Net, Tap, run
 
 # made packets, of each of the two kinds
 COUNT = {4: 36000, 248: 6000, 249: 6000, 250: 6000} if LONG else {4: 9000, 249: 6000}
@@ -34,17 +34,6 @@ VARIANTS = 4 * 17 * 3
 TX_INFO = 88  # size of struct tfrc_tx_info_ext
 SERVER_TIMEWAIT = 6  # socket option; if not set, a server closes with CloseReq
 RECOVERY = 250  # from a packet in 64 s, which a forged feedback may ask for, the rate doubles with each packet
-FAULTS = (
-    "BUG",
-    "WARNING",
-    "Oops",
-    "Call Trace",
-    "RIP:",
-    "refcount",
-    "leak",
-    "general protection",
-    "UBSAN",
-)
 
 tap = Tap()
 

@@ -86,50 +86,16 @@ class Flow:
 
 def traffic(seconds, *senders, host="10.0.0.2"):
     """Each sender is the options of an `abeload send udp`; their flows by id."""
-    cmd = [
-        "ip",
-        "netns",
-        "exec",
-        "b",
-        "abeload",
-        "recv",
-        "--port",
-        "5000",
-        "--raw",
-        "--duration",
-        str(seconds + 0.5),
-        "--json",
-        "/tmp/recv",
-    ]
-    sink = subprocess.Popen(cmd, stdout=subprocess.PIPE, text=True)
-    sink.stdout.readline()
+    sink = lib.start(
+        f"abeload recv --port 5000 --raw --duration {seconds + 0.5} --json /tmp/recv", "b"
+    )
     # recv's times count from its start, on the sources' clock
     start = time.clock_gettime(time.CLOCK_MONOTONIC)
     sources = []
     for i, options in enumerate(senders):
-        words = [
-            w for key, value in {"seed": 1, **options}.items() for w in (f"--{key}", str(value))
-        ]
-        sources.append(
-            subprocess.Popen(
-                [
-                    "ip",
-                    "netns",
-                    "exec",
-                    "a",
-                    "abeload",
-                    "send",
-                    "udp",
-                    "--to",
-                    f"{host}:5000",
-                    "--duration",
-                    str(seconds),
-                    "--json",
-                    f"/tmp/sent{i}",
-                    *words,
-                ]
-            )
-        )
+        words = " ".join(f"--{key} {value}" for key, value in {"seed": 1, **options}.items())
+        line = f"abeload send udp --to {host}:5000 --duration {seconds} --json /tmp/sent{i} {words}"
+        sources.append(subprocess.Popen(lib.in_ns("a", line)))
     for p in (*sources, sink):
         if p.wait():
             raise RuntimeError(p.args)
@@ -479,25 +445,7 @@ def test_mark(t):
 def test_tcp(t):
     """A loss on the way in is one for TCP: it sends again, all bytes come."""
     add("periodic --every 40 --min-len 200")
-    sink = subprocess.Popen(
-        [
-            "ip",
-            "netns",
-            "exec",
-            "b",
-            "abeload",
-            "recv",
-            "--tcp-port",
-            "5001",
-            "--duration",
-            "2",
-            "--json",
-            "/tmp/recv",
-        ],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    sink.stdout.readline()
+    sink = lib.start("abeload recv --tcp-port 5001 --duration 2 --json /tmp/recv", "b")
     tc = "qdisc add dev eth0 root netem delay 5ms rate 8mbit"
     lib.tc(tc, "a")
     run("abeload send tcp --to 10.0.0.2:5001 --duration 1.5 --cc reno --json /tmp/sent", ns="a")
@@ -579,25 +527,7 @@ def test_holes_ids(t):
 def test_holes_tcp(t):
     """TCP through a queue that overflows: as many holes as the queue dropped."""
     add("none --holes")
-    sink = subprocess.Popen(
-        [
-            "ip",
-            "netns",
-            "exec",
-            "b",
-            "abeload",
-            "recv",
-            "--tcp-port",
-            "5001",
-            "--duration",
-            "4",
-            "--json",
-            "/tmp/recv",
-        ],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    sink.stdout.readline()
+    sink = lib.start("abeload recv --tcp-port 5001 --duration 4 --json /tmp/recv", "b")
     lib.tc("qdisc add dev eth0 root handle 1: netem delay 10ms limit 1000", "a")
     lib.tc("qdisc add dev eth0 parent 1:1 handle 2: tbf rate 8mbit burst 1600 limit 100000000", "a")
     lib.tc(

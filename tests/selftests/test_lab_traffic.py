@@ -14,27 +14,11 @@ import subprocess
 import time
 
 import lib
-from lib import run
+from lib import finish, in_ns, run, start
 from wire import kernel_log
 
 SIGMAS = 5
 RATE = 2_000_000  # bit/s of the bottleneck
-
-
-def start(cmd, ns=None):
-    """A program in the background, once it has said "ready"."""
-    words = (["ip", "netns", "exec", ns] if ns else []) + cmd.split()
-    p = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
-    if p.stdout.readline() != "ready\n":
-        raise RuntimeError(cmd)
-    return p
-
-
-def finish(p, check=True):
-    p.stdout.close()
-    if p.wait() and check:
-        raise RuntimeError(f"{p.args}: exit {p.returncode}")
-    return p.returncode
 
 
 def report(path):
@@ -67,21 +51,7 @@ def fast(seconds, *senders, recv=""):
         "a",
     )
     sources = [
-        subprocess.Popen(
-            [
-                "ip",
-                "netns",
-                "exec",
-                "a",
-                "abeload",
-                "send",
-                *s.split(),
-                "--duration",
-                str(seconds),
-                "--json",
-                f"/tmp/sent{i}",
-            ]
-        )
+        subprocess.Popen(in_ns("a", f"abeload send {s} --duration {seconds} --json /tmp/sent{i}"))
         for i, s in enumerate(senders)
     ]
     for p in sources:

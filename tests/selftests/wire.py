@@ -13,7 +13,7 @@ import struct
 import subprocess
 import time
 
-from lib import qdisc, run
+from lib import FAULTS, qdisc, run
 
 NLM_F_REQUEST, NLM_F_ACK, NLM_F_ECHO = 1, 4, 8
 NLM_F_REPLACE, NLM_F_EXCL, NLM_F_CREATE = 0x100, 0x200, 0x400
@@ -284,16 +284,5 @@ def unload(t, text):
 
 def kernel_log():
     """Lines of the kernel's log that tell of a fault."""
-    words = (
-        "BUG",
-        "WARNING",
-        "Oops",
-        "Call Trace",
-        "RIP:",
-        "refcount",
-        "leak",
-        "general protection",
-        "UBSAN",
-    )
     log = run("dmesg").stdout.splitlines()
-    return [line for line in log if any(word in line for word in words)]
+    return [line for line in log if any(word in line for word in FAULTS)]
