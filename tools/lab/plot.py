@@ -28,7 +28,7 @@ from verdict import interval
 MARKERS = "osD^vP*Xph"
 ALLOWED, LIMIT = "what the claim allows", "limit of the claim"
 GREYS = ["#555555", "#aaaaaa"]  # of ns-2's arms
-HATCHES = ["", "//", "..", "xx", "\\\\", "++", "oo", "--", "**", "||"]
+HATCHES = ["", "//", "\\\\", "xx", "--", "||", "++"]
 
 
 def colour_of(words):
@@ -135,7 +135,7 @@ def judge(axis, panel, names, data, scale):
     arms = panel.get("arms", data.experiment.arms)
     for name in names:
         expr = data.experiment.data["metrics"].get(name, {}).get("expr", "")
-        if re.fullmatch(r"\w+ */ *\w+", expr) and "between" in str(data.experiment.data["claims"]):
+        if re.fullmatch(r"\w+ */ *\w+", expr):
             axis.axhline(scale, color="#888888", lw=1, zorder=0)
         for least, most in limits(name, arms, data):
             if least is not None and most is not None:
@@ -269,9 +269,15 @@ def bar(axis, data, panel, index):
         )
         if all(faces):
             colour = "#999999"
-        if not single:  # for the legend
+        if not single:  # for the legend, in which the same arm may have a line of its colour
+            words = data.words(arm)
             axis.bar(
-                [np.nan], [0], color=colour, edgecolor="#ffffff", hatch=hatch, label=data.words(arm)
+                [np.nan],
+                [0],
+                color=colour,
+                edgecolor="#ffffff",
+                hatch=hatch,
+                label=f"bars: {words}" if all(faces) else words,
             )
     if not single:
         axis.set_xlim(-0.6, max(places) + 0.6)
