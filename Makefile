@@ -17,8 +17,10 @@ RELEASE = $(shell sed 's/.*"\(.*\)"/\1/' $(KDIR)/include/generated/utsrelease.h)
 
 # The kernel that the VM boots; see tools/testbed/vm/fetch-kernel.
 VM_KERNEL ?= 6.1
+# What the VM's files are built with, on any host; see tools/testbed/vm/fetch-userland.
+PINNED := $(CURDIR)/build/userland/bin/
 # The other kernels that our modules support, and what is tried on them.
-KERNELS ?= 6.12
+KERNELS ?= 6.1-security 6.12
 KERNEL_SUITES = test_dccp_negotiation test_dccp_timing test_voipcall test_options \
 	test_tree test_colour test_flat
 
@@ -37,13 +39,13 @@ help:
 	@echo
 	@echo "Longer, for a night; make check-all runs all of them, one after the other:"
 	@echo "make check-long  the suites that measure, with all their points, and others that take long"
-	@echo "make check-kernels  some tests on 6.12 too, which it downloads; KERNELS=, SUITES="
+	@echo "make check-kernels  some tests on the newest 6.1 and on 6.12, which it downloads; KERNELS=, SUITES="
 	@echo "make check-debug  tests on a kernel with sanitizers (ARCH=um), which it builds; SUITES="
 	@echo
 	@echo "What a target lacks is installed (as root) or told (to others): scripts/deps -n TARGET"
 	@echo "shows them, and the size of the download: on a minimal Debian 12 55 MB for make and 15 for"
-	@echo "the kernel's headers, 90 for vm, 125 for the list of experiments, 200 for demo, 220 for lab,"
-	@echo "275 for check; and, once, the VM's kernel and its source, 225 MB."
+	@echo "the kernel's headers, 60 for vm, 125 for the list of experiments, 175 for demo, 180 for lab,"
+	@echo "240 for check; and, once, the VM's kernel, its source, QEMU and compilers, 355 MB."
 
 # The sets of scripts/deps.
 deps-%:
@@ -80,43 +82,47 @@ tc: deps-all
 tools: deps-all
 	@$(MAKE) -s -C tools/voipcall
 
-testbed:
-	@$(MAKE) -s -C tools/testbed/traffic
+# What the VM gets: our programs, the plugin and traffic, in build/guest.
+guest: deps-vm
+	@tools/testbed/vm/fetch-userland
+	@$(MAKE) -s -C tc O=$(CURDIR)/build/guest/tc CC=$(PINNED)gcc-12
+	@for dir in tools/voipcall tools/testbed/traffic tools/lab/bpf; do \
+		$(MAKE) -s -C $$dir BUILD=$(CURDIR)/build/guest CC=$(PINNED)gcc-12 \
+			BPF_CC=$(PINNED)bpf-gcc BPF_OBJCOPY=$(PINNED)bpf-objcopy || exit; \
+	done
 
-# What the VM gets: modules for its own kernel, and traffic.
-vm-files: deps-vm tc tools testbed
+# And modules for its own kernel.
+vm-files: guest
 	@tools/testbed/vm/fetch-kernel $(VM_KERNEL)
 	@echo "modules for the VM's kernel, $(VM_KERNEL)"
 	@dccp=$$(scripts/dccp-source build/kernels/$(VM_KERNEL)/kdir) && \
 	scripts/build-modules $(VM_KERNEL) build/kernels/$(VM_KERNEL)/kdir \
-		kernel tests/bench tests/ccid_dummy tests/fail_split dccp=$$dccp ccid
+		kernel tests/bench tests/ccid_dummy tests/fail_split dccp=$$dccp ccid \
+		-- CROSS_COMPILE=$(PINNED)
 
-lab-files: deps-lab vm-files
-	@$(MAKE) -s -C tools/lab/bpf
-
-check: deps-check lab-files
+check: deps-check tc tools vm-files
 	@tests/check $(SUITES)
 
-check-long: deps-check lab-files
+check-long: deps-check tc tools vm-files
 	@tests/check --long $(SUITES)
 
 bench: vm-files
 	@tests/bench/run
 
 # A kernel of tools/testbed/vm/build-kernel, and our modules for it.
-kernel-%: deps-debug tc tools testbed
+kernel-%: deps-debug guest
 	@tools/testbed/vm/build-kernel $*
 	@dccp=$$(scripts/dccp-source build/kernels/$*/kdir) && \
 	scripts/build-modules $* build/kernels/$*/kdir kernel tests/bench \
 		tests/ccid_dummy tests/planted dccp=$$dccp ccid -- \
 		$(if $(filter um%,$*),ARCH=um) UBSAN_SANITIZE=y GCOV_PROFILE=y
 
-check-debug: lab-files kernel-um-debug
+check-debug: vm-files kernel-um-debug
 	@tests/check --kernel um-debug $(SUITES)
 
 check-kernels: deps-check
 	@for kernel in $(KERNELS); do \
-		$(MAKE) -s --no-print-directory lab-files VM_KERNEL=$$kernel && \
+		$(MAKE) -s --no-print-directory vm-files VM_KERNEL=$$kernel && \
 		tests/check --kernel $$kernel $(or $(SUITES),$(KERNEL_SUITES)) || exit; \
 	done
 
@@ -137,7 +143,7 @@ demo: deps-demo vm-files
 lab: deps-list
 	@tools/lab/lab list $(EXP) $(if $(EXP),>/dev/null)
 ifdef EXP
-	@$(MAKE) -s --no-print-directory lab-files
+	@$(MAKE) -s --no-print-directory deps-lab vm-files
 	@tools/lab/lab run $(EXP) $(LAB)
 endif
 
@@ -156,7 +162,7 @@ install: all
 
 clean:
 	@mkdir -p build
-	find build -mindepth 1 -maxdepth 1 ! -name kernels ! -name cache \
+	find build -mindepth 1 -maxdepth 1 ! -name kernels ! -name userland ! -name cache \
 		! -name lab -exec rm -rf {} +
 
 distclean:
@@ -165,5 +171,5 @@ distclean:
 # Two installations at once would be in each other's way.
 .NOTPARALLEL:
 
-.PHONY: all help vm-host headers have-kdir modules tc tools testbed vm-files lab-files check \
+.PHONY: all help vm-host headers have-kdir modules tc tools guest vm-files check \
 	check-long check-kernels check-debug check-all bench demo lab vm install clean distclean

@@ -23,7 +23,7 @@ import threading
 import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-ABELOAD = shutil.which("abeload") or os.path.join(TOP, "build/bin/abeload")
+ABELOAD = shutil.which("abeload") or os.path.join(TOP, "build/guest/bin/abeload")
 CE = 3
 
 

@@ -2,7 +2,8 @@
 """Runs in VMs, and the raw data that they leave.
 
 What determines a run is its script, its seed, and the bytes of the kernel,
-modules, plugin, programs and VM scripts. These are copied to a bench, so that
+modules, plugin, programs and VM scripts, and of the packages in build/userland,
+which has QEMU and the rest of the guest. These are copied to a bench, so that
 nobody changes them under a running lab, and their hash is the run's key. A
 run whose raw data are there under the same key is not repeated.
 
@@ -32,6 +33,7 @@ from world import FIRST_INDEX, World
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 OUT = os.environ.get("LAB_OUT", os.path.join(TOP, "build/lab"))
 KERNEL = "6.1"
+PINNED = os.path.join(TOP, "build/userland/bin")
 PACKED = os.path.join(TOP, "tools/lab/results")
 
 # What every guest needs of ours; programs and modules lose their debugging information,
@@ -40,8 +42,8 @@ BENCH = [
     "tools/testbed/vm/run",
     "tools/testbed/vm/mkinitramfs",
     "tools/testbed/vm/init",
-    "build/tc/q_abe.so",
-    "build/bin/abeload",
+    "build/guest/tc/q_abe.so",
+    "build/guest/bin/abeload",
     f"build/modules/{KERNEL}/sch_abe.ko",
 ]
 
@@ -81,15 +83,20 @@ class Bench:
 
     def __init__(self, needs=()):
         names = [*BENCH, *needs]
-        for name in [*names, f"build/kernels/{KERNEL}/vmlinux"]:
+        for name in [*names, f"build/kernels/{KERNEL}/vmlinux", "build/userland/packages"]:
             if not os.path.exists(os.path.join(TOP, name)):
                 raise Failed(f'{name} is missing: run "make vm-files"')
         os.makedirs(OUT, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=OUT) as tmp:
             self.files = {name: self._copy(name, tmp) for name in names}
-            with open(os.path.join(TOP, f"build/kernels/{KERNEL}/vmlinux"), "rb") as f:
-                self.files["vmlinux"] = hashlib.file_digest(f, "sha256").hexdigest()
-            os.symlink(os.path.join(TOP, "build/kernels"), os.path.join(tmp, "build/kernels"))
+            for name, path in (
+                ("vmlinux", f"build/kernels/{KERNEL}/vmlinux"),
+                ("userland", "build/userland/packages"),
+            ):
+                with open(os.path.join(TOP, path), "rb") as f:
+                    self.files[name] = hashlib.file_digest(f, "sha256").hexdigest()
+            for name in ("build/kernels", "build/userland"):
+                os.symlink(os.path.join(TOP, name), os.path.join(tmp, name))
             self.hash = sha256(json.dumps(self.files, sort_keys=True).encode())[:16]
             self.path = os.path.join(OUT, ".bench", self.hash)
             if not os.path.exists(self.path):
@@ -103,7 +110,7 @@ class Bench:
         if name.startswith("build/"):
             subprocess.run(
                 [
-                    "strip",
+                    os.path.join(PINNED, "strip"),
                     "--strip-debug",
                     "--remove-section=.note.gnu.build-id",
                     "-o",
@@ -126,9 +133,9 @@ class Bench:
         return {
             "kernel": release,
             "commit": output("git", "rev-parse", "HEAD") + ("+" if dirty else ""),
-            "compiler": output("gcc", "--version").splitlines()[0],
-            "tc": output("tc", "-V"),
-            "qemu": output("qemu-system-x86_64", "--version").splitlines()[0],
+            "compiler": output(f"{PINNED}/gcc-12", "--version").splitlines()[0],
+            "tc": output(f"{PINNED}/tc", "-V"),
+            "qemu": output(f"{PINNED}/qemu-system-x86_64", "--version").splitlines()[0],
             "files": self.files,
         }
 

@@ -468,11 +468,11 @@ class World:
     def needs(self):
         """Files of ours beyond what each guest has."""
         return (
-            (("build/bin/abesample",) if self.abesample or self.traced() else ())
-            + (("build/bin/dccpload",) if self.dccp() else ())
-            + (("build/bin/voipcall",) if self.calls() else ())
+            (("build/guest/bin/abesample",) if self.abesample or self.traced() else ())
+            + (("build/guest/bin/dccpload",) if self.dccp() else ())
+            + (("build/guest/bin/voipcall",) if self.calls() else ())
             + (DCCP_NEEDS if self.speaks_dccp() else ())
-            + (("build/bin/ablossy",) if self.lossy() or self.holed() else ())
+            + (("build/guest/bin/ablossy",) if self.lossy() or self.holed() else ())
         )
 
     @property
