@@ -14,7 +14,8 @@
  * p says how many packets are lost, the spacing says how far apart. All five
  * are one mechanism here: a packet adds its probability to the risk that has
  * run up since the last loss, and is lost once the risk reaches a threshold
- * drawn after that loss. With u uniform in (0, 1]:
+ * drawn after that loss. What is kept is how much is left. With u uniform
+ * in (0, 1]:
  *
  *	spacing			threshold	gap in packets, constant p
  *	uniform			u		1 .. 1/p, equally likely
@@ -67,12 +68,33 @@ struct abe_red {
 
 /**
  * struct abe_gap - the way of one colour to its next first-stage loss
- * @risk:	probability run up since the last loss, Q31
- * @threshold:	risk at which the next loss comes, Q31; 0: none drawn yet
+ * @left:	probability that may still run up without one, Q31; below 0 while
+ *		abe_gap_reached() is to decide
  */
 struct abe_gap {
-	u64	risk;
-	u64	threshold;
+	s64	left;
+};
+
+/**
+ * struct abe_spacing - a spacing of losses: a delay, and what comes after it
+ * @delay:	risk up to which no packet is lost, Q31
+ * @drawn:	then the loss comes anywhere within as much again as 1/p
+ * @each:	then each packet is exposed by itself
+ *
+ * With neither the packet that completes the delay is lost.
+ */
+struct abe_spacing {
+	u32	delay;
+	bool	drawn;
+	bool	each;
+};
+
+static const struct abe_spacing abe_spacings[] = {
+	[TCA_ABE_SPACING_UNIFORM]		= { .drawn = true },
+	[TCA_ABE_SPACING_GEOMETRIC]		= { .each = true },
+	[TCA_ABE_SPACING_DELAYED_UNIFORM]	= { ABE_Q31_ONE, .drawn = true },
+	[TCA_ABE_SPACING_DELAYED_GEOMETRIC]	= { ABE_Q31_ONE, .each = true },
+	[TCA_ABE_SPACING_DETERMINISTIC]		= { ABE_Q31_ONE },
 };
 
 /**
@@ -233,46 +255,65 @@ static inline u64 abe_red_decay(u64 avg, u64 idle, u64 rate)
 	return mul_u64_u64_shr(avg, abe_exp2(-(s64)halvings, 31), 31);
 }
 
-/*
- * Draw the threshold of the next gap. With @packet, the probability of a blue
- * packet, it is rounded up to whole ones, as a blue gap is by its last packet.
+/**
+ * abe_gap_draw() - begin another gap
+ * @gap:	state of the packet's colour
+ * @s:		spacing
+ * @rest:	what has run up beyond the last threshold, Q31 in [0, 1]
+ * @packet:	as for abe_gap_reached()
+ * @rnd:	generator
  *
- * Without that, and with risk left over from the last gap, packets are weighed
- * by size. A threshold below what is left would take the next packet whatever
- * its size, so the uniform draw is made narrower by twice as much instead.
+ * A threshold that is drawn is rounded up to whole packets of probability
+ * @packet, as a blue gap is by its last packet.
+ *
+ * Without that, and with something left over from the last gap, packets are
+ * weighed by size. A threshold below what is left would take the next packet
+ * whatever its size, so a draw without a delay is made narrower by twice as much
+ * instead.
  */
-static inline void abe_gap_draw(struct abe_gap *gap, u32 spacing, u64 packet,
-				struct abe_rnd *rnd)
+static inline void abe_gap_draw(struct abe_gap *gap, const struct abe_spacing *s,
+				u64 rest, u64 packet, struct abe_rnd *rnd)
 {
-	u64 draw = abe_rnd_q31(rnd) + 1ULL, rest;
+	u64 draw, part;		/* the threshold less one */
 
-	switch (spacing) {
-	case TCA_ABE_SPACING_DELAYED_UNIFORM:
-		draw += ABE_Q31_ONE;
-		break;
-	case TCA_ABE_SPACING_UNIFORM:
-		if (packet)
-			break;
-		rest = min_t(u64, gap->risk, ABE_Q31_ONE / 2);
-		gap->risk = 0;
-		gap->threshold = 1 + (draw * (ABE_Q31_ONE - 2 * rest) >> 31);
-		return;
-	default:
-		gap->threshold = ABE_Q31_ONE;
+	if (!s->drawn) {
+		gap->left = (s64)s->delay - 1 - (s64)rest;
 		return;
 	}
+	draw = abe_rnd_q31(rnd);
+	if (!packet && !s->delay) {
+		rest = min_t(u64, rest, ABE_Q31_ONE / 2);
+		gap->left = (draw + 1) * (ABE_Q31_ONE - 2 * rest) >> 31;
+		return;
+	}
+	draw += s->delay;
 	if (packet) {
-		div64_u64_rem(draw - 1, packet, &rest);
-		draw += packet - 1 - rest;
+		div64_u64_rem(draw, packet, &part);
+		draw += packet - 1 - part;
 	}
-	gap->threshold = draw;
+	gap->left = draw - rest;
+}
+
+/**
+ * abe_gap_due() - take a packet's probability off what is left
+ * @gap:	state of the packet's colour
+ * @p:		this packet's probability, Q31 below ABE_Q31_ONE: alpha and size
+ *		included
+ *
+ * Most packets cost a subtraction.
+ *
+ * Return: true if abe_gap_reached() has to decide; else it is not lost.
+ */
+static inline bool abe_gap_due(struct abe_gap *gap, u64 p)
+{
+	gap->left -= p;
+	return gap->left < 0;
 }
 
 /**
  * abe_gap_reached() - first-stage verdict on a packet, after abe_gap_due()
  * @gap:	state of the packet's colour
- * @spacing:	enum tca_abe_spacing; when it changes, @gap starts from zero
- * @p:		as for abe_gap_due()
+ * @s:		spacing; when it changes, a gap begins
  * @carry:	keep what the risk exceeds the threshold by (green, and packets
  *		weighed by size); else the gap is a whole number of packets
  * @packet:	probability of a blue packet, Q31, if this one is green and sizes
@@ -280,58 +321,27 @@ static inline void abe_gap_draw(struct abe_gap *gap, u32 spacing, u64 packet,
  *		a carried green gap has to be as long.
  * @rnd:	generator
  *
- * The risk has reached the threshold, or the spacing decides anew for each
- * packet: the geometric one keeps no risk and a threshold of 0, the delayed
- * one gets here once its delay is over. The packet that completes a delay is
- * exposed only to the part of its probability beyond it, which makes the mean
- * gap 2/p exactly.
+ * The packet that completes a delay is exposed only to the part of its
+ * probability beyond it, which makes the mean gap 2/p exactly.
  *
  * Return: true if the packet is to be lost.
  */
-static inline bool abe_gap_reached(struct abe_gap *gap, u32 spacing, u64 p,
-				   bool carry, u64 packet, struct abe_rnd *rnd)
+static inline bool abe_gap_reached(struct abe_gap *gap,
+				   const struct abe_spacing *s, bool carry,
+				   u64 packet, struct abe_rnd *rnd)
 {
-	if (spacing == TCA_ABE_SPACING_GEOMETRIC) {
-		gap->risk = 0;
-		return abe_rnd_q31(rnd) < p;
-	}
-	if (unlikely(!gap->threshold)) {
-		gap->risk = 0;
-		abe_gap_draw(gap, spacing, packet, rnd);
-		gap->risk = p;
-		if (gap->risk < gap->threshold)
-			return false;
-	}
-	if (spacing == TCA_ABE_SPACING_DELAYED_GEOMETRIC) {
-		p = min(p, gap->risk - ABE_Q31_ONE);
-		gap->risk = ABE_Q31_ONE;
-		if (abe_rnd_q31(rnd) >= p)
-			return false;
-		gap->risk = 0;
-		return true;
-	}
-	if (carry || spacing == TCA_ABE_SPACING_DETERMINISTIC)
-		gap->risk = min_t(u64, gap->risk - gap->threshold, ABE_Q31_ONE);
-	else
-		gap->risk = 0;
-	abe_gap_draw(gap, spacing, packet, rnd);
-	return true;
-}
+	u64 over = -gap->left - 1;
 
-/**
- * abe_gap_due() - add a packet's probability to the risk
- * @gap:	state of the packet's colour
- * @p:		this packet's probability, Q31 below ABE_Q31_ONE: alpha and size
- *		included
- *
- * Most packets cost an addition and a comparison.
- *
- * Return: true if abe_gap_reached() has to decide; else it is not lost.
- */
-static inline bool abe_gap_due(struct abe_gap *gap, u64 p)
-{
-	gap->risk += p;
-	return gap->risk >= gap->threshold;
+	if (s->each) {
+		bool lost = abe_rnd_q31(rnd) < over;
+
+		gap->left = lost ? (s64)s->delay - 1 : -1;
+		return lost;
+	}
+	if (!carry && s->drawn)
+		over = 0;
+	abe_gap_draw(gap, s, min_t(u64, over, ABE_Q31_ONE), packet, rnd);
+	return true;
 }
 
 #endif /* _ABE_RED_H */

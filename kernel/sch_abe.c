@@ -146,7 +146,7 @@ struct abe_fifo {
  * @flags:	TCA_ABE_F_*
  * @ticks_max:	see abe_clock_due()
  * @spare:	bytes up to which stage one takes nothing (unit time), else 0
- * @spacing:	enum tca_abe_spacing
+ * @spacing:	of first-stage losses
  * @slow_colour: the colour is not just the DSCP's
  * @filters:	tc filters
  *
@@ -201,7 +201,7 @@ struct abe_sched_data {
 	u32		flags;
 	u32		spare;
 	int		ticks_max;
-	u8		spacing;
+	const struct abe_spacing *spacing;
 	bool		slow_colour;
 	struct tcf_proto __rcu *filters;
 
@@ -719,7 +719,7 @@ static noinline int abe_admit_exposed(struct Qdisc *sch, struct abe_fifo *f,
 	bool green = f == &q->fifo[ABE_GREEN];
 	bool carry = green || q->flags & TCA_ABE_F_BYTEMODE;
 
-	if ((p >= ABE_Q31_ONE || abe_gap_reached(&f->gap, q->spacing, p, carry,
+	if ((p >= ABE_Q31_ONE || abe_gap_reached(&f->gap, q->spacing, carry,
 						 packet, &q->rnd)) &&
 	    abe_congested(sch, f, skb, p == U64_MAX)) {
 		/* w_l is measured even while stage one takes all green. */
@@ -1180,7 +1180,7 @@ static void abe_forget_gaps(struct abe_sched_data *q)
 	int c;
 
 	for (c = 0; c < ABE_COLOURS; c++)
-		q->fifo[c].gap = (struct abe_gap) { };
+		abe_gap_draw(&q->fifo[c].gap, q->spacing, 0, 0, &q->rnd);
 }
 
 /* Make @cfg the configuration in force. What is queued stays. */
@@ -1189,16 +1189,19 @@ static void abe_apply(struct Qdisc *sch, const struct abe_config *cfg)
 	struct abe_sched_data *q = qdisc_priv(sch);
 	bool in_packets = cfg->v[TCA_ABE_UNIT] == TCA_ABE_UNIT_PACKETS;
 	bool recount = in_packets != q->size_one;
+	const struct abe_spacing *spacing =
+		&abe_spacings[cfg->v[TCA_ABE_SPACING]];
 	const u32 *v = q->config.v;
 
 	if (v[TCA_ABE_PROBABILITY] != cfg->v[TCA_ABE_PROBABILITY] ||
 	    !(cfg->v[TCA_ABE_FLAGS] & TCA_ABE_F_ADAPTIVE))
 		q->prob = cfg->v[TCA_ABE_PROBABILITY];
-	if (q->config.seed != cfg->seed ||
-	    v[TCA_ABE_SPACING] != cfg->v[TCA_ABE_SPACING])
-		abe_forget_gaps(q);
 	if (q->config.seed != cfg->seed)
 		abe_rnd_seed(&q->rnd, cfg->seed ?: get_random_u64());
+	if (q->config.seed != cfg->seed || q->spacing != spacing) {
+		q->spacing = spacing;
+		abe_forget_gaps(q);
+	}
 
 	/* A rate that was given is where an estimate begins, but is none. */
 	if (q->config.rate && !cfg->rate) {
@@ -1209,7 +1212,6 @@ static void abe_apply(struct Qdisc *sch, const struct abe_config *cfg)
 	q->size_one = in_packets;
 	q->size_mask = in_packets ? 0 : U32_MAX;
 	q->flags = v[TCA_ABE_FLAGS];
-	q->spacing = v[TCA_ABE_SPACING];
 	q->green_dscp = cfg->green_dscp;
 	q->green_mark = v[TCA_ABE_GREEN_MARK];
 	q->green_mask = v[TCA_ABE_GREEN_MASK];
@@ -1323,7 +1325,8 @@ static void abe_reset(struct Qdisc *sch)
 	q->memory = 0;
 	q->peeked = NULL;
 	abe_idle(q, ktime_get_ns());
-	abe_forget_gaps(q);
+	if (q->spacing)		/* else the qdisc was never configured */
+		abe_forget_gaps(q);
 	sch->qstats.backlog = 0;
 	sch->q.qlen = 0;
 }

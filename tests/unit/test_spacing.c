@@ -14,13 +14,20 @@
 #include "abe_red.h"
 #include "unit.h"
 
+/* A generator and a gap that has just begun. */
+static void begin(struct abe_gap *gap, u32 spacing, struct abe_rnd *rnd, u64 seed)
+{
+	abe_rnd_seed(rnd, seed);
+	abe_gap_draw(gap, &abe_spacings[spacing], 0, 0, rnd);
+}
+
 /* The first stage's verdict on one packet, as sch_abe.c has it. */
 static bool abe_gap_loss(struct abe_gap *gap, u32 spacing, u64 p, bool carry,
 			 u64 packet, struct abe_rnd *rnd)
 {
 	return p >= ABE_Q31_ONE ||
 	       (abe_gap_due(gap, p) &&
-		abe_gap_reached(gap, spacing, p, carry, packet, rnd));
+		abe_gap_reached(gap, &abe_spacings[spacing], carry, packet, rnd));
 }
 
 #define SPACINGS	__TCA_ABE_SPACING_MAX
@@ -123,7 +130,7 @@ static void gaps_take(struct gaps *g, u32 spacing, double p, u64 losses,
 	g->n = calloc(g->most + 1, sizeof(*g->n));
 	if (!g->n)
 		abort();
-	abe_rnd_seed(&rnd, rnd_seed);
+	begin(&gap, spacing, &rnd, rnd_seed);
 	while (g->losses < losses) {
 		length++;
 		if (!abe_gap_loss(&gap, spacing, prob, false, 0, &rnd))
@@ -234,7 +241,7 @@ static void test_certain(u32 spacing)
 	struct abe_rnd rnd;
 	unsigned int i, kept = 0, lost = 0;
 
-	abe_rnd_seed(&rnd, 5);
+	begin(&gap, spacing, &rnd, 5);
 	for (i = 0; i < 1000; i++)
 		kept += !abe_gap_loss(&gap, spacing, ABE_Q31_ONE, i & 1, 0,
 				      &rnd);
@@ -245,8 +252,7 @@ static void test_certain(u32 spacing)
 	before = gap;
 	for (i = 0; i < 100000; i++)
 		lost += abe_gap_loss(&gap, spacing, 0, false, 0, &rnd);
-	ok(!kept && !lost && gap.risk == before.risk &&
-	   gap.threshold == before.threshold,
+	ok(!kept && !lost && gap.left == before.left,
 	   "%s: p = 1 is certain, p = 0 never", names[spacing]);
 }
 
@@ -357,7 +363,9 @@ static bool mix_good(const struct mix *m, double *worst)
 	struct abe_rnd rnd;
 	u64 i = 0, end;
 
-	abe_rnd_seed(&rnd, m->spacing * 1000 + m->pattern * 100 + m->motion);
+	begin(&gaps[0], m->spacing, &rnd,
+	      m->spacing * 1000 + m->pattern * 100 + m->motion);
+	abe_gap_draw(&gaps[1], &abe_spacings[m->spacing], 0, 0, &rnd);
 	/* Until chance is below 1 %, or patience is at an end. */
 	while (i < unit_samples(4000000) && (i < 300000 || chance > 0.009)) {
 		for (end = i + 100000; i < end; i++)
@@ -477,7 +485,8 @@ static void test_by_size(u32 spacing)
 	int green, large;
 	u64 i;
 
-	abe_rnd_seed(&rnd, 77 + spacing);
+	begin(&gaps[0], spacing, &rnd, 77 + spacing);
+	abe_gap_draw(&gaps[1], &abe_spacings[spacing], 0, 0, &rnd);
 	for (i = 0; i < unit_samples(6000000); i++) {
 		u64 r = unit_random(&seed);
 
@@ -521,7 +530,7 @@ static void test_green_gap(u32 spacing)
 	struct abe_gap gap = {};
 	struct abe_rnd rnd;
 
-	abe_rnd_seed(&rnd, 99 + spacing);
+	begin(&gap, spacing, &rnd, 99 + spacing);
 	for (i = 0; i < unit_samples(2000000); i++) {
 		length++;
 		if (!abe_gap_loss(&gap, spacing, q31(p * alpha), true,
@@ -558,16 +567,15 @@ static void test_extremes(u32 spacing)
 	struct abe_rnd rnd;
 	u64 i, bad = 0, lost = 0;
 
-	abe_rnd_seed(&rnd, 0);
+	begin(&gap, spacing, &rnd, 0);
 	for (i = 0; i < unit_samples(1000000); i++) {
 		lost += abe_gap_loss(&gap, spacing, ABE_Q31_ONE - 1, true,
 				     i & 1 ? ABE_Q31_ONE : 0, &rnd);
-		bad += gap.risk > 3ULL * ABE_Q31_ONE;
+		bad += gap.left < -(s64)ABE_Q31_ONE;
 	}
 	bad += lost < i / 3;
 	/* What is carried out of it is one packet's worth, no backlog. */
-	gap.risk = 0;
-	gap.threshold = 0;
+	abe_gap_draw(&gap, &abe_spacings[spacing], 0, 0, &rnd);
 	for (i = 0; i < 1000; i++)
 		abe_gap_loss(&gap, spacing, ABE_Q31_ONE - 1, true, 0, &rnd);
 	for (lost = i = 0; i < 1000; i++)
@@ -578,8 +586,8 @@ static void test_extremes(u32 spacing)
 			     unit_log_upto(&seed, 1ULL << 62),
 			     unit_upto(&seed, 1), unit_upto(&seed, 1U << 30),
 			     &rnd);
-		bad += gap.risk > 4ULL * ABE_Q31_ONE;
-		bad += gap.threshold > 3ULL * ABE_Q31_ONE;
+		bad += gap.left < -(s64)ABE_Q31_ONE ||
+		       gap.left > 3LL * ABE_Q31_ONE;
 	}
 	ok(!bad, "%s: risk stays bounded", names[spacing]);
 }
@@ -593,7 +601,7 @@ static void test_replay(u32 spacing)
 		struct abe_gap gap = {};
 		struct abe_rnd rnd;
 
-		abe_rnd_seed(&rnd, run < 2 ? 0 : 1);
+		begin(&gap, spacing, &rnd, run < 2 ? 0 : 1);
 		for (i = 0, sum[run] = 0; i < 5000; i++)
 			sum[run] = sum[run] * 31 +
 				   abe_gap_loss(&gap, spacing, q31(0.1), false,
