@@ -174,8 +174,6 @@ struct abe_fifo {
  * @drain_bytes: bytes sent by then
  * @idle_from:	when the queue went empty, ns
  * @decay:	ageing of the average while idle, see abe_red_decay()
- * @taken:	what to return for a packet that a filter took, or -1: the filter
- *		has it, and it must not be freed
  * @size_scale:	1 / avpkt, Q31 (bytemode)
  * @green_mark:	value of skb->mark that is green
  * @green_mask:	bits of it that count; 0: none
@@ -226,7 +224,6 @@ struct abe_sched_data {
 	u64		drain_bytes;
 	u64		idle_from;
 	u64		decay;
-	int		taken;
 	u32		size_scale;
 	u32		green_mark;
 	u32		green_mask;
@@ -502,32 +499,34 @@ static noinline int abe_dscp(const struct sk_buff *skb)
 	return (ip[0] & 0xf) << 2 | ip[1] >> 6;
 }
 
-/* The same for most packets, or -1 where that takes more than a look. */
-static __always_inline int abe_plain_dscp(const struct sk_buff *skb)
-{
-	const u8 *ip = skb_network_header(skb);
-
-	if (unlikely(ip + 2 > skb_tail_pointer(skb)))
-		return -1;
-	if (likely(skb->protocol == htons(ETH_P_IP)))
-		return ip[1] >> 2;
-	if (skb->protocol == htons(ETH_P_IPV6))
-		return (ip[0] & 0xf) << 2 | ip[1] >> 6;
-	return -1;
-}
-
-static __always_inline struct abe_fifo *
-abe_dscp_colour(struct abe_sched_data *q, int dscp)
+static struct abe_fifo *abe_dscp_colour(struct abe_sched_data *q, int dscp)
 {
 	return &q->fifo[q->green_dscp >> dscp & 1];
 }
 
+/* Queue of most packets, by DSCP; NULL where that takes more than a look. */
+static __always_inline struct abe_fifo *
+abe_plain_colour(struct abe_sched_data *q, const struct sk_buff *skb)
+{
+	const u8 *ip = skb_network_header(skb);
+
+	if (unlikely(skb_tail_pointer(skb) - ip < 2 || q->slow_colour ||
+		     rcu_access_pointer(q->filters) || TC_H_MAJ(skb->priority)))
+		return NULL;
+	if (likely(skb->protocol == htons(ETH_P_IP)))
+		return abe_dscp_colour(q, ip[1] >> 2);
+	if (skb->protocol == htons(ETH_P_IPV6))
+		return abe_dscp_colour(q, (ip[0] & 0xf) << 2 | ip[1] >> 6);
+	return NULL;
+}
+
 /*
- * Colour that the attached filters give: a colour, -1 if they say nothing,
- * or -2 if they took the packet, with *ret what to return.
+ * Colour that the attached filters give: a colour, -1 if they say nothing, or
+ * -2 if they took the packet, with *taken what to return, or -1: they have it,
+ * and it must not be freed.
  */
 static int abe_filter(struct sk_buff *skb, const struct tcf_proto *filters,
-		      int *ret)
+		      int *taken)
 {
 	struct tcf_result res;
 
@@ -536,14 +535,14 @@ static int abe_filter(struct sk_buff *skb, const struct tcf_proto *filters,
 	case TC_ACT_STOLEN:
 	case TC_ACT_QUEUED:
 	case TC_ACT_TRAP:
-		*ret = NET_XMIT_SUCCESS | __NET_XMIT_STOLEN;
+		*taken = NET_XMIT_SUCCESS | __NET_XMIT_STOLEN;
 		return -2;
 	case TC_ACT_CONSUMED:
-		*ret = -1;
+		*taken = -1;
 		return -2;
 	case TC_ACT_REDIRECT:	/* only where the device's own filters are */
 	case TC_ACT_SHOT:
-		*ret = NET_XMIT_SUCCESS | __NET_XMIT_BYPASS;
+		*taken = NET_XMIT_SUCCESS | __NET_XMIT_BYPASS;
 		return -2;
 #endif
 	case TC_ACT_UNSPEC:
@@ -561,16 +560,17 @@ static int abe_filter(struct sk_buff *skb, const struct tcf_proto *filters,
 
 /*
  * Queue of a packet: a filter's word, else skb->priority, else the mark, else
- * the DSCP. NULL: a filter took it, and q->taken is what to return.
+ * the DSCP. NULL: a filter took it, and *taken is as for abe_filter().
  */
-static struct abe_fifo *abe_colour(struct Qdisc *sch, struct sk_buff *skb)
+static struct abe_fifo *abe_colour(struct Qdisc *sch, struct sk_buff *skb,
+				   int *taken)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
 	struct tcf_proto *filters = rcu_dereference_bh(q->filters);
 	int colour = -1, dscp;
 
 	if (filters)
-		colour = abe_filter(skb, filters, &q->taken);
+		colour = abe_filter(skb, filters, taken);
 	if (colour == -2)
 		return NULL;
 	if (q->flags & TCA_ABE_F_FLAT)
@@ -593,8 +593,8 @@ static struct abe_fifo *abe_colour(struct Qdisc *sch, struct sk_buff *skb)
 /* --- packet admission control --- */
 
 /* A first-stage loss, unless the packet can be marked instead. */
-static noinline bool abe_congested(struct Qdisc *sch, struct abe_fifo *f,
-				   struct sk_buff *skb, bool certain)
+static noinline bool abe_congested(struct sk_buff *skb, struct Qdisc *sch,
+				   struct abe_fifo *f, bool certain)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
 
@@ -634,9 +634,14 @@ static __always_inline bool abe_late(struct abe_sched_data *q)
 	return ahead > q->green_limit;
 }
 
-static noinline int abe_lose(struct Qdisc *sch, struct abe_fifo *f,
-			     struct sk_buff *skb, enum abe_stage stage,
-			     struct sk_buff **to_free)
+/*
+ * The functions that a packet passes have the arguments of Qdisc_ops.enqueue
+ * first. Whatever is rare is the last call of its path: then there is nothing
+ * to keep across calls, and no register to save for most packets.
+ */
+static noinline int abe_lose(struct sk_buff *skb, struct Qdisc *sch,
+			     struct sk_buff **to_free, struct abe_fifo *f,
+			     enum abe_stage stage)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
 
@@ -648,8 +653,8 @@ static noinline int abe_lose(struct Qdisc *sch, struct abe_fifo *f,
 	return NET_XMIT_CN;
 }
 
-static __always_inline void abe_append(struct Qdisc *sch, struct abe_fifo *f,
-				       struct sk_buff *skb)
+static __always_inline void abe_append(struct sk_buff *skb, struct Qdisc *sch,
+				       struct abe_fifo *f)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
 	struct abe_cb *cb = abe_cb(skb);
@@ -680,28 +685,28 @@ static __always_inline void abe_append(struct Qdisc *sch, struct abe_fifo *f,
 }
 
 /* Stages two and three. */
-static __always_inline int abe_admit_passed(struct Qdisc *sch,
-					    struct abe_fifo *f,
-					    struct sk_buff *skb,
-					    struct sk_buff **to_free)
+static __always_inline int abe_admit_passed(struct sk_buff *skb,
+					    struct Qdisc *sch,
+					    struct sk_buff **to_free,
+					    struct abe_fifo *f)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
 	u64 memory;
 	u32 size;
 
 	if (f == &q->fifo[ABE_GREEN] && abe_late(q))
-		return abe_lose(sch, f, skb, ABE_LATE, to_free);
+		return abe_lose(skb, sch, to_free, f, ABE_LATE);
 	size = q->size + abe_size(q, skb);
 	memory = q->memory + skb->truesize;
 	if (unlikely(size > q->limit || memory > q->memory_limit ||
 		     (q->packet_limit != U32_MAX &&
 		      abe_qlen(q) >= q->packet_limit)))
-		return abe_lose(sch, f, skb, ABE_LIMIT, to_free);
+		return abe_lose(skb, sch, to_free, f, ABE_LIMIT);
 	q->size = size;
 	q->memory = memory;
 	if (unlikely(memory > q->memory_max))
 		q->memory_max = memory;
-	abe_append(sch, f, skb);
+	abe_append(skb, sch, f);
 	return NET_XMIT_SUCCESS;
 }
 
@@ -710,10 +715,9 @@ static __always_inline int abe_admit_passed(struct Qdisc *sch,
  * threshold, or p, Q31 with alpha and size in it, leaves no doubt (above
  * max: U64_MAX). @packet as for abe_gap_reached().
  */
-static noinline int abe_admit_exposed(struct Qdisc *sch, struct abe_fifo *f,
-				      struct sk_buff *skb,
+static noinline int abe_admit_exposed(struct sk_buff *skb, struct Qdisc *sch,
 				      struct sk_buff **to_free,
-				      u64 p, u64 packet)
+				      struct abe_fifo *f, u64 p, u64 packet)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
 	bool green = f == &q->fifo[ABE_GREEN];
@@ -721,22 +725,19 @@ static noinline int abe_admit_exposed(struct Qdisc *sch, struct abe_fifo *f,
 
 	if ((p >= ABE_Q31_ONE || abe_gap_reached(&f->gap, q->spacing, carry,
 						 packet, &q->rnd)) &&
-	    abe_congested(sch, f, skb, p == U64_MAX)) {
+	    abe_congested(skb, sch, f, p == U64_MAX)) {
 		/* w_l is measured even while stage one takes all green. */
 		if (green)
 			abe_late(q);
-		return abe_lose(sch, f, skb, ABE_EARLY, to_free);
+		return abe_lose(skb, sch, to_free, f, ABE_EARLY);
 	}
-	return abe_admit_passed(sch, f, skb, to_free);
+	return abe_admit_passed(skb, sch, to_free, f);
 }
 
-/*
- * All three stages. Whatever is rare is the last call of its path: then there
- * is nothing to keep across calls, and no register to save for most packets.
- */
-static __always_inline int abe_admit(struct Qdisc *sch, struct abe_fifo *f,
-				     struct sk_buff *skb,
-				     struct sk_buff **to_free)
+/* All three stages. */
+static __always_inline int abe_admit(struct sk_buff *skb, struct Qdisc *sch,
+				     struct sk_buff **to_free,
+				     struct abe_fifo *f)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
 	bool green = f == &q->fifo[ABE_GREEN];
@@ -746,7 +747,7 @@ static __always_inline int abe_admit(struct Qdisc *sch, struct abe_fifo *f,
 	p = abe_red_probability(&q->red, q->average);
 	if (p && q->size >= q->spare) {
 		if (unlikely(p >= ABE_Q31_ONE))
-			return abe_admit_exposed(sch, f, skb, to_free,
+			return abe_admit_exposed(skb, sch, to_free, f,
 						 U64_MAX, 0);
 		if (unlikely(q->flags & TCA_ABE_F_BYTEMODE))
 			p = mul_u64_u32_shr(p * qdisc_pkt_len(skb),
@@ -756,10 +757,10 @@ static __always_inline int abe_admit(struct Qdisc *sch, struct abe_fifo *f,
 		if (green)
 			p = min_t(u64, p, ABE_Q31_ONE) * q->loop.alpha >> 16;
 		if (unlikely(p >= ABE_Q31_ONE || abe_gap_due(&f->gap, p)))
-			return abe_admit_exposed(sch, f, skb, to_free,
+			return abe_admit_exposed(skb, sch, to_free, f,
 						 p, packet);
 	}
-	return abe_admit_passed(sch, f, skb, to_free);
+	return abe_admit_passed(skb, sch, to_free, f);
 }
 
 /*
@@ -792,9 +793,8 @@ static u32 abe_charge(const struct Qdisc *sch, u32 len)
  * Split a GSO packet: a packet is then a packet to the probabilities, and no
  * green one waits behind 64 KiB that count as one.
  */
-static noinline int abe_admit_gso(struct Qdisc *sch, struct abe_fifo *f,
-				  struct sk_buff *skb,
-				  struct sk_buff **to_free)
+static noinline int abe_admit_gso(struct sk_buff *skb, struct Qdisc *sch,
+				  struct sk_buff **to_free, struct abe_fifo *f)
 {
 	netdev_features_t features = netif_skb_features(skb);
 	unsigned int len = qdisc_pkt_len(skb), queued = 0, packets = 0;
@@ -803,7 +803,7 @@ static noinline int abe_admit_gso(struct Qdisc *sch, struct abe_fifo *f,
 
 	segs = skb_gso_segment(skb, features & ~NETIF_F_GSO_MASK);
 	if (IS_ERR_OR_NULL(segs))
-		return abe_lose(sch, f, skb, ABE_LIMIT, to_free);
+		return abe_lose(skb, sch, to_free, f, ABE_LIMIT);
 	/* The first segment of a fraglist is this packet: it stays with that. */
 	consume_skb(skb);
 	skb_list_walk_safe(segs, segs, next) {
@@ -813,7 +813,7 @@ static noinline int abe_admit_gso(struct Qdisc *sch, struct abe_fifo *f,
 		skb_mark_not_on_list(segs);
 		qdisc_skb_cb(segs)->pkt_len = seg_len;
 		abe_cb_set_one_segment(segs);
-		err = abe_admit(sch, f, segs, to_free);
+		err = abe_admit(segs, sch, to_free, f);
 		if (err == NET_XMIT_SUCCESS) {
 			queued += seg_len;
 			packets++;
@@ -848,85 +848,56 @@ static void abe_wake(struct abe_sched_data *q)
 		q->drain_at = 0;
 }
 
-/* A packet that comes with more to do than its own admission. */
-static noinline int abe_enqueue_rare(struct Qdisc *sch, struct abe_fifo *f,
-				     struct sk_buff *skb,
-				     struct sk_buff **to_free)
+/* A filter took the packet; @taken as abe_filter() says. */
+static int abe_taken(struct sk_buff *skb, struct Qdisc *sch,
+		     struct sk_buff **to_free, int taken)
 {
-	struct abe_sched_data *q = qdisc_priv(sch);
-
-	if (unlikely(q->now >= q->update_at))
-		abe_control(sch, q->now);
-	if (unlikely(skb_is_gso(skb)) && q->flags & TCA_ABE_F_SPLIT_GSO)
-		return abe_admit_gso(sch, f, skb, to_free);
-	return abe_admit(sch, f, skb, to_free);
+	if (taken < 0)
+		return NET_XMIT_SUCCESS | __NET_XMIT_STOLEN;
+	if (taken & __NET_XMIT_BYPASS)
+		qdisc_qstats_drop(sch);
+	__qdisc_drop(skb, to_free);
+	return taken;
 }
 
-static __always_inline int abe_enqueue_timed(struct Qdisc *sch,
-					     struct abe_fifo *f,
-					     struct sk_buff *skb,
-					     struct sk_buff **to_free)
+/*
+ * An arrival with more to do than its own admission, in the order in which it
+ * is done. @f is the packet's queue, or NULL if that is still to be found.
+ */
+static noinline int abe_enqueue_slow(struct sk_buff *skb, struct Qdisc *sch,
+				     struct sk_buff **to_free,
+				     struct abe_fifo *f)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
+	int taken;
 
-	if (unlikely(q->now >= q->update_at || skb_is_gso(skb)))
-		return abe_enqueue_rare(sch, f, skb, to_free);
-	return abe_admit(sch, f, skb, to_free);
-}
-
-static noinline int abe_enqueue_clock(struct Qdisc *sch, struct abe_fifo *f,
-				      struct sk_buff *skb,
-				      struct sk_buff **to_free)
-{
-	struct abe_sched_data *q = qdisc_priv(sch);
-
-	abe_read_clock(q);
-	if (unlikely(!q->size))
-		abe_wake(q);
-	return abe_enqueue_timed(sch, f, skb, to_free);
-}
-
-static __always_inline int abe_enqueue_coloured(struct Qdisc *sch,
-						struct abe_fifo *f,
-						struct sk_buff *skb,
-						struct sk_buff **to_free)
-{
-	struct abe_sched_data *q = qdisc_priv(sch);
-
-	if (unlikely(!q->size || abe_clock_due(q)))
-		return abe_enqueue_clock(sch, f, skb, to_free);
-	return abe_enqueue_timed(sch, f, skb, to_free);
-}
-
-/* A packet whose colour more than the DSCP of a plain header may tell. */
-static noinline int abe_enqueue_any(struct sk_buff *skb, struct Qdisc *sch,
-				    struct sk_buff **to_free)
-{
-	struct abe_sched_data *q = qdisc_priv(sch);
-	struct abe_fifo *f = abe_colour(sch, skb);
-
-	if (unlikely(!f)) {
-		if (q->taken < 0)	/* and it is gone */
-			return NET_XMIT_SUCCESS | __NET_XMIT_STOLEN;
-		if (q->taken & __NET_XMIT_BYPASS)
-			qdisc_qstats_drop(sch);
-		__qdisc_drop(skb, to_free);
-		return q->taken;
+	if (!f) {
+		f = abe_colour(sch, skb, &taken);
+		if (!f)
+			return abe_taken(skb, sch, to_free, taken);
 	}
-	return abe_enqueue_coloured(sch, f, skb, to_free);
+	if (!q->size || abe_clock_due(q)) {
+		abe_read_clock(q);
+		if (!q->size)
+			abe_wake(q);
+	}
+	if (q->now >= q->update_at)
+		abe_control(sch, q->now);
+	if (skb_is_gso(skb) && q->flags & TCA_ABE_F_SPLIT_GSO)
+		return abe_admit_gso(skb, sch, to_free, f);
+	return abe_admit(skb, sch, to_free, f);
 }
 
 static int abe_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 		       struct sk_buff **to_free)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
-	int dscp = abe_plain_dscp(skb);
+	struct abe_fifo *f = abe_plain_colour(q, skb);
 
-	if (unlikely(dscp < 0 || rcu_access_pointer(q->filters) ||
-		     q->slow_colour || TC_H_MAJ(skb->priority)))
-		return abe_enqueue_any(skb, sch, to_free);
-	return abe_enqueue_coloured(sch, abe_dscp_colour(q, dscp), skb,
-				    to_free);
+	if (unlikely(!f || !q->size || abe_clock_due(q) ||
+		     q->now >= q->update_at || skb_is_gso(skb)))
+		return abe_enqueue_slow(skb, sch, to_free, f);
+	return abe_admit(skb, sch, to_free, f);
 }
 
 /* --- earliest deadline first --- */
