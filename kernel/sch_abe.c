@@ -19,8 +19,12 @@
  *  3. the buffer's limit.
  *
  * Once an interval the control loop (abe_loop.h) sets alpha, so that blue is
- * paid back for waiting, and D. It runs on the first arrival after the
+ * paid back for waiting, and D. It runs on the first packet after the
  * interval's end: no timer, and nothing to do while the link is idle.
+ *
+ * All that depends on time is worked out when the clock is read, which is at
+ * departures: a busy link tells the time by them. Between two readings a
+ * packet costs a few additions.
  *
  * Thresholds given as durations are multiplied by the drain rate, measured
  * from departures while the queue is busy.
@@ -74,8 +78,8 @@ enum abe_stage { ABE_EARLY, ABE_LATE, ABE_LIMIT, ABE_STAGES };
 /* Weight of one look, as a shift. */
 #define ABE_DRAIN_SHIFT	3
 
-/* How old a reading of the clock may be, and for how many events. */
-#define ABE_CLOCK_NS	(64 * NSEC_PER_USEC)
+/* How old a reading of the clock may be, and for how many departures. */
+#define ABE_CLOCK_NS	(128 * NSEC_PER_USEC)
 #define ABE_CLOCK_TICKS	32
 
 /**
@@ -116,8 +120,8 @@ struct abe_counters {
 /**
  * struct abe_fifo - the queue of one colour
  * @head:	next to leave
- * @tail:	last that came; valid while @head is
- * @deadline:	the last one given
+ * @tail:	where the next one to come is linked
+ * @offset:	from the arrival of a packet that comes now to its deadline, ns
  * @gap:	way to the next first-stage loss
  * @n:		counters
  *
@@ -125,8 +129,8 @@ struct abe_counters {
  */
 struct abe_fifo {
 	struct sk_buff	*head;
-	struct sk_buff	*tail;
-	u64		deadline;
+	struct sk_buff	**tail;
+	u64		offset;
 	struct abe_gap	gap;
 	struct abe_counters n;
 } ____cacheline_aligned;
@@ -144,7 +148,6 @@ struct abe_fifo {
  * @size_mask:	see abe_size()
  * @size_one:	see abe_size()
  * @flags:	TCA_ABE_F_*
- * @ticks_max:	see abe_clock_due()
  * @spare:	bytes up to which stage one takes nothing (unit time), else 0
  * @spacing:	of first-stage losses
  * @slow_colour: the colour is not just the DSCP's
@@ -152,13 +155,10 @@ struct abe_fifo {
  *
  * Moved by packets:
  * @size:	queued now, bytes or packets
- * @ticks:	enqueues and dequeues until the clock is read again
- * @now:	last reading of the clock, ns
- * @now_jiffies: when that was
+ * @ticks:	departures until the clock is read again
+ * @now:	last reading of the clock, ns, and one for each arrival since
+ * @tick:	jiffies then; something else if the next arrival is to read it
  * @average:	average queue, Q32.32
- * @update_at:	when the control loop is due, ns
- * @drain_at:	when to look at the drain rate, ns
- * @peeked:	queue whose head a parent has been shown, or NULL
  * @undue:	first blue packet not counted in @due, or NULL: all are, or
  *		there is none
  * @due:	size of the blue packets known to have reached their deadline
@@ -170,6 +170,9 @@ struct abe_fifo {
  *
  * Less often:
  * @rnd:	drop decisions
+ * @ticks_max:	see @ticks
+ * @update_at:	when the control loop is due, ns
+ * @drain_at:	when to look at the drain rate, ns
  * @drain_from:	start of the running look at the drain rate, ns; 0: none
  * @drain_bytes: bytes sent by then
  * @idle_from:	when the queue went empty, ns
@@ -198,7 +201,6 @@ struct abe_sched_data {
 	u32		size_one;
 	u32		flags;
 	u32		spare;
-	int		ticks_max;
 	const struct abe_spacing *spacing;
 	bool		slow_colour;
 	struct tcf_proto __rcu *filters;
@@ -206,11 +208,8 @@ struct abe_sched_data {
 	u32		size ____cacheline_aligned;
 	int		ticks;
 	u64		now;
-	unsigned long	now_jiffies;
+	unsigned long	tick;
 	u64		average;
-	u64		update_at;
-	u64		drain_at;
-	struct abe_fifo	*peeked;
 	struct sk_buff	*undue;
 	u64		due;
 	u64		memory;
@@ -220,6 +219,9 @@ struct abe_sched_data {
 	struct abe_fifo	fifo[ABE_COLOURS];
 
 	struct abe_rnd	rnd;
+	int		ticks_max;
+	u64		update_at;
+	u64		drain_at;
 	u64		drain_from;
 	u64		drain_bytes;
 	u64		idle_from;
@@ -284,26 +286,10 @@ static int abe_colour_of(const struct abe_sched_data *q,
 	return f - q->fifo;
 }
 
-static void abe_read_clock(struct abe_sched_data *q)
+/* The next arrival is to read the clock. */
+static void abe_tick_over(struct abe_sched_data *q)
 {
-	q->now = ktime_get_ns();
-	q->now_jiffies = jiffies;
-	q->ticks = q->ticks_max;
-}
-
-/*
- * Whether q->now is too old: it is as exact as the link's speed deserves.
- * Reading the clock costs a third of all that is done for a packet. On links
- * of up to 90 Mb/s it is read at every arrival and departure; on faster ones
- * often enough that a reading is no older than ABE_CLOCK_NS while packets
- * flow, and than a tick of the kernel's if the device stalls.
- */
-static __always_inline bool abe_clock_due(struct abe_sched_data *q)
-{
-	/* Not volatile: time_after() would make a copy of it on the stack. */
-	unsigned long tick = READ_ONCE(jiffies);
-
-	return --q->ticks <= 0 || time_after(tick, q->now_jiffies);
+	q->tick = jiffies - 1;
 }
 
 /* --- thresholds and control, a few times a second at most --- */
@@ -413,12 +399,12 @@ static void abe_scale(struct Qdisc *sch)
 				      (u64)v[TCA_ABE_AVPKT] * NSEC_PER_SEC);
 	q->decay = min(halving, ABE_DECAY_MAX);
 
-	/* An arrival and a departure for each full-size packet's time. */
+	/* A departure for each full-size packet's time. */
 	q->ticks_max = clamp_t(u64, div_u64(mul_u64_u64_div_u64(q->drain_rate,
-								2 * ABE_CLOCK_NS,
+								ABE_CLOCK_NS,
 								NSEC_PER_SEC),
 					    mtu),
-			       1, ABE_CLOCK_TICKS);
+			       1, ABE_CLOCK_TICKS) - 1;
 }
 
 static u64 abe_arrived(const struct abe_counters *n)
@@ -646,6 +632,8 @@ static noinline int abe_lose(struct sk_buff *skb, struct Qdisc *sch,
 	struct abe_sched_data *q = qdisc_priv(sch);
 
 	f->n.drops[stage]++;
+	if (!abe_qlen(q))
+		abe_tick_over(q);	/* the average goes on ageing */
 	trace_abe_drop(sch, abe_colour_of(q, f), stage, qdisc_pkt_len(skb));
 	if (stage == ABE_LIMIT)
 		return abe_qdisc_drop(skb, sch, to_free, ABE_DROP_OVERLIMIT);
@@ -658,25 +646,15 @@ static __always_inline void abe_append(struct sk_buff *skb, struct Qdisc *sch,
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
 	struct abe_cb *cb = abe_cb(skb);
-	u64 now = q->now;
 
-	cb->arrived = now;
-	if (f == &q->fifo[ABE_BLUE]) {
-		now += q->loop.offset;
-		if (!q->undue)
-			q->undue = skb;
-	}
+	/* A nanosecond after the one before, so that they stay in order. */
+	cb->arrived = ++q->now;
+	cb->deadline = q->now + f->offset;
 	skb->next = NULL;
-	if (f->head) {
-		/* Deadlines in a queue never decrease, though D may. */
-		now = max(now, f->deadline);
-		f->tail->next = skb;
-	} else {
-		f->head = skb;
-	}
-	f->tail = skb;
-	f->deadline = now;
-	cb->deadline = now;
+	*f->tail = skb;
+	f->tail = &skb->next;
+	if (f == &q->fifo[ABE_BLUE] && !q->undue)
+		q->undue = skb;
 
 	f->n.queued++;
 	f->n.bytes_in += qdisc_pkt_len(skb);
@@ -832,6 +810,7 @@ static noinline int abe_admit_gso(struct sk_buff *skb, struct Qdisc *sch,
 /* The queue has run empty: there is nothing to drain. */
 static void abe_idle(struct abe_sched_data *q, u64 now)
 {
+	abe_tick_over(q);
 	q->idle_from = now;
 	q->drain_from = 0;
 	q->drain_at = U64_MAX;
@@ -846,6 +825,31 @@ static void abe_wake(struct abe_sched_data *q)
 	q->idle_from = q->now;	/* if this packet is not queued */
 	if (!q->config.rate)
 		q->drain_at = 0;
+}
+
+/*
+ * Read the clock, and bring up to date what depends on it. On links of up to
+ * 190 Mb/s that is at every departure; on faster ones often enough that a
+ * reading is no older than ABE_CLOCK_NS while packets leave. An arrival takes
+ * over the last departure's, unless the queue was empty, or the kernel's tick
+ * tells that the device stalls.
+ */
+static __always_inline void abe_read_clock(struct Qdisc *sch)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+	struct abe_fifo *blue = &q->fifo[ABE_BLUE];
+	u64 last = q->now;
+
+	q->now = max(ktime_get_ns(), last);	/* arrivals may be ahead of it */
+	q->tick = jiffies;
+	q->ticks = q->ticks_max;
+	if (unlikely(!q->size))
+		abe_wake(q);
+	if (unlikely(q->now >= q->update_at))
+		abe_control(sch, q->now);
+	/* D falls no faster than time passes: then no deadline decreases. */
+	blue->offset = max_t(s64, q->loop.offset,
+			     last + blue->offset - q->now);
 }
 
 /* A filter took the packet; @taken as abe_filter() says. */
@@ -876,13 +880,8 @@ static noinline int abe_enqueue_slow(struct sk_buff *skb, struct Qdisc *sch,
 		if (!f)
 			return abe_taken(skb, sch, to_free, taken);
 	}
-	if (!q->size || abe_clock_due(q)) {
-		abe_read_clock(q);
-		if (!q->size)
-			abe_wake(q);
-	}
-	if (q->now >= q->update_at)
-		abe_control(sch, q->now);
+	if (READ_ONCE(jiffies) != q->tick)
+		abe_read_clock(sch);
 	if (skb_is_gso(skb) && q->flags & TCA_ABE_F_SPLIT_GSO)
 		return abe_admit_gso(skb, sch, to_free, f);
 	return abe_admit(skb, sch, to_free, f);
@@ -894,8 +893,7 @@ static int abe_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 	struct abe_sched_data *q = qdisc_priv(sch);
 	struct abe_fifo *f = abe_plain_colour(q, skb);
 
-	if (unlikely(!f || !q->size || abe_clock_due(q) ||
-		     q->now >= q->update_at || skb_is_gso(skb)))
+	if (unlikely(!f || READ_ONCE(jiffies) != q->tick || skb_is_gso(skb)))
 		return abe_enqueue_slow(skb, sch, to_free, f);
 	return abe_admit(skb, sch, to_free, f);
 }
@@ -903,27 +901,29 @@ static int abe_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 /* --- earliest deadline first --- */
 
 /*
- * The queue whose head leaves next: the earlier deadline. Of equals green
- * goes first, so a green packet waits for nothing that came after it.
+ * The packet that leaves next, and its queue: the earlier deadline. Of equals
+ * green goes first, so a green packet waits for nothing that came after it.
  */
-static __always_inline struct abe_fifo *abe_next(struct abe_sched_data *q)
+static __always_inline struct sk_buff *abe_next(struct abe_sched_data *q,
+						struct abe_fifo **f)
 {
-	const struct sk_buff *green = q->fifo[ABE_GREEN].head;
-	const struct sk_buff *blue = q->fifo[ABE_BLUE].head;
+	struct sk_buff *green = q->fifo[ABE_GREEN].head;
+	struct sk_buff *blue = q->fifo[ABE_BLUE].head;
 
-	if (!green)
-		return blue ? &q->fifo[ABE_BLUE] : NULL;
-	if (!blue || abe_cb(green)->deadline <= abe_cb(blue)->deadline)
-		return &q->fifo[ABE_GREEN];
-	return &q->fifo[ABE_BLUE];
+	if (!green || (blue && abe_cb(blue)->deadline <
+			       abe_cb(green)->deadline)) {
+		*f = &q->fifo[ABE_BLUE];
+		return blue;
+	}
+	*f = &q->fifo[ABE_GREEN];
+	return green;
 }
 
-/* Take the head of @f off its queue and off the core's books. */
-static __always_inline struct sk_buff *abe_take(struct Qdisc *sch,
-						struct abe_fifo *f)
+/* Take the head of @f, @skb, off its queue and off the core's books. */
+static __always_inline void abe_take(struct sk_buff *skb, struct Qdisc *sch,
+				     struct abe_fifo *f)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
-	struct sk_buff *skb = f->head;
 	u32 size = abe_size(q, skb);
 
 	if (f == &q->fifo[ABE_BLUE]) {
@@ -932,14 +932,17 @@ static __always_inline struct sk_buff *abe_take(struct Qdisc *sch,
 		else
 			q->due -= size;
 	}
-	q->peeked = NULL;
 	q->size -= size;
 	q->memory -= skb->truesize;
 	f->head = skb->next;
+	if (unlikely(!f->head)) {
+		f->tail = &f->head;
+		if (!q->size)
+			abe_idle(q, q->now);
+	}
 	skb_mark_not_on_list(skb);
 	qdisc_qstats_backlog_dec(sch, skb);
 	sch->q.qlen--;
-	return skb;
 }
 
 /* --- a queue that has become too long --- */
@@ -990,7 +993,8 @@ static struct sk_buff *abe_trim(struct Qdisc *sch, unsigned int keep)
 	       (q->size > q->limit || q->memory > q->memory_limit ||
 		abe_qlen(q) > q->packet_limit)) {
 		f = abe_spare(q);
-		skb = abe_take(sch, f);
+		skb = f->head;
+		abe_take(skb, sch, f);
 		f->n.bytes_in -= qdisc_pkt_len(skb);
 		abe_unqueue(q, f, 1);
 		trace_abe_drop(sch, abe_colour_of(q, f), ABE_LIMIT,
@@ -1001,8 +1005,6 @@ static struct sk_buff *abe_trim(struct Qdisc *sch, unsigned int keep)
 		skb->next = list;
 		list = skb;
 	}
-	if (packets && !q->size)
-		abe_idle(q, ktime_get_ns());
 	q->average = min(q->average, q->limit << 32);
 	qdisc_tree_reduce_backlog(sch, packets, bytes);
 	return list;
@@ -1041,73 +1043,76 @@ static noinline void abe_drain(struct Qdisc *sch, u64 now)
 	q->drain_at = now + ABE_DRAIN_NS;
 }
 
-/* After a departure, where somebody listens or a look at the rate is due. */
-static noinline struct sk_buff *abe_dequeue_end(struct Qdisc *sch,
-						struct abe_fifo *f,
-						struct sk_buff *skb)
+/* After a departure, where somebody listens. */
+static noinline struct sk_buff *abe_dequeue_traced(struct sk_buff *skb,
+						   struct Qdisc *sch,
+						   struct abe_fifo *f)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
 
 	trace_abe_dequeue(sch, abe_colour_of(q, f),
 			  q->now - abe_cb(skb)->arrived, qdisc_pkt_len(skb));
-	if (q->size && q->now >= q->drain_at)
-		abe_drain(sch, q->now);
 	return skb;
 }
 
-static __always_inline struct sk_buff *abe_dequeue_from(struct Qdisc *sch,
-							struct abe_fifo *f)
+static __always_inline struct sk_buff *abe_send(struct sk_buff *skb,
+						struct Qdisc *sch,
+						struct abe_fifo *f)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
-	struct sk_buff *skb = abe_take(sch, f);
 	u64 sojourn = q->now - abe_cb(skb)->arrived;
 
+	abe_take(skb, sch, f);
 	f->n.sent++;
 	f->n.bytes += qdisc_pkt_len(skb);
 	f->n.delay += sojourn;
 	if (unlikely(sojourn > f->n.delay_max))
 		f->n.delay_max = sojourn;
 	qdisc_bstats_update(sch, skb);
-	if (unlikely(!q->size))
-		abe_idle(q, q->now);
-	if (unlikely(q->now >= q->drain_at || trace_abe_dequeue_enabled()))
-		return abe_dequeue_end(sch, f, skb);
+	if (trace_abe_dequeue_enabled())
+		return abe_dequeue_traced(skb, sch, f);
 	return skb;
 }
 
-static noinline struct sk_buff *abe_dequeue_clock(struct Qdisc *sch,
+static noinline struct sk_buff *abe_dequeue_clock(struct sk_buff *skb,
+						  struct Qdisc *sch,
 						  struct abe_fifo *f)
 {
-	abe_read_clock(qdisc_priv(sch));
-	return abe_dequeue_from(sch, f);
+	struct abe_sched_data *q = qdisc_priv(sch);
+
+	abe_read_clock(sch);
+	if (unlikely(q->now >= q->drain_at)) {
+		abe_drain(sch, q->now);
+		skb = abe_next(q, &f);	/* that may have dropped some */
+	}
+	return abe_send(skb, sch, f);
 }
 
 static struct sk_buff *abe_dequeue(struct Qdisc *sch)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
-	struct abe_fifo *f = q->peeked;
+	struct abe_fifo *f;
+	struct sk_buff *skb = abe_next(q, &f);
 
-	if (!f) {
-		f = abe_next(q);
-		if (!f)
-			return NULL;
-	}
-	if (unlikely(abe_clock_due(q)))
-		return abe_dequeue_clock(sch, f);
-	return abe_dequeue_from(sch, f);
+	if (!skb)
+		return NULL;
+	if (unlikely(--q->ticks < 0 || READ_ONCE(jiffies) != q->tick))
+		return abe_dequeue_clock(skb, sch, f);
+	return abe_send(skb, sch, f);
 }
 
 /*
  * What dequeue will return. The packet stays in its queue and on the books;
- * only the choice is kept, against green that comes in between.
+ * from now on none has an earlier deadline, not even green that comes yet.
  */
 static struct sk_buff *abe_peek(struct Qdisc *sch)
 {
-	struct abe_sched_data *q = qdisc_priv(sch);
+	struct abe_fifo *f;
+	struct sk_buff *skb = abe_next(qdisc_priv(sch), &f);
 
-	if (!q->peeked)
-		q->peeked = abe_next(q);
-	return q->peeked ? q->peeked->head : NULL;
+	if (skb)
+		abe_cb(skb)->deadline = 0;
+	return skb;
 }
 
 /* --- configuration --- */
@@ -1254,8 +1259,10 @@ static int abe_init(struct Qdisc *sch, struct nlattr *opt,
 	struct abe_sched_data *q = qdisc_priv(sch);
 	struct abe_config cfg;
 	u64 now = ktime_get_ns();
-	int err;
+	int c, err;
 
+	for (c = 0; c < ABE_COLOURS; c++)
+		q->fifo[c].tail = &q->fifo[c].head;
 	q->queues = abe_queues(sch);
 	q->drain_rate = max(div_u64(abe_link_rate(qdisc_dev(sch)), q->queues),
 			    1ULL);
@@ -1287,14 +1294,16 @@ static void abe_reset(struct Qdisc *sch)
 		struct abe_fifo *f = &q->fifo[c];
 
 		if (f->head)
-			rtnl_kfree_skbs(f->head, f->tail);
+			rtnl_kfree_skbs(f->head, container_of(f->tail,
+							      struct sk_buff,
+							      next));
 		f->head = NULL;
+		f->tail = &f->head;
 		f->n.bytes_in = f->n.bytes;
 		abe_unqueue(q, f, abe_len(f));
 	}
 	abe_recount(q);
 	q->memory = 0;
-	q->peeked = NULL;
 	abe_idle(q, ktime_get_ns());
 	if (q->spacing)		/* else the qdisc was never configured */
 		abe_forget_gaps(q);
