@@ -62,4 +62,20 @@ static inline void abe_cb_set_one_segment(struct sk_buff *skb)
 #endif
 }
 
+/*
+ * A packet sent. Older kernels look into the shared information at its end for
+ * segments, which is a cache line for that alone: only with @segments.
+ */
+static inline void abe_bstats_update(struct Qdisc *sch,
+				     const struct sk_buff *skb, bool segments)
+{
+#ifdef ABE_HAVE_PKT_SEGS
+	qdisc_bstats_update(sch, skb);
+#else
+	_bstats_update(&sch->bstats, qdisc_pkt_len(skb),
+		       unlikely(segments) && skb_is_gso(skb) ?
+		       skb_shinfo(skb)->gso_segs : 1);
+#endif
+}
+
 #endif /* _ABE_COMPAT_H */

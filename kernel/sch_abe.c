@@ -82,6 +82,9 @@ enum abe_stage { ABE_EARLY, ABE_LATE, ABE_LIMIT, ABE_STAGES };
 #define ABE_CLOCK_NS	(128 * NSEC_PER_USEC)
 #define ABE_CLOCK_TICKS	32
 
+/* With D below this, all of blue counts as due. */
+#define ABE_NO_OFFSET	(100 * NSEC_PER_USEC)
+
 /**
  * struct abe_cb - what a queued packet carries in its control block
  * @arrived:	arrival, ns
@@ -92,25 +95,25 @@ struct abe_cb {
 	u64	deadline;
 };
 
+/* What of a queue's size is counted. */
+enum abe_unit { ABE_PACKETS, ABE_BYTES, ABE_UNITS };
+
 /**
  * struct abe_counters - one colour since the qdisc was made
- * @queued:	packets that got into the queue and were not thrown out again
- * @bytes_in:	their bytes
- * @sent:	packets
- * @bytes:	bytes sent
+ * @in:		packets that got into the queue and were not thrown out again,
+ *		and their bytes
+ * @out:	packets sent, and their bytes
  * @delay:	sum of the sent packets' sojourn times, ns
  * @delay_max:	longest sojourn of a sent packet, ns
  * @drops:	packets, by stage
  * @marks:	packets
  *
- * What is in the queue now is a difference, see abe_len(): one counter less
+ * What is in the queue now is a difference, see abe_held(): one counter less
  * to write at either end.
  */
 struct abe_counters {
-	u64	queued;
-	u64	bytes_in;
-	u64	sent;
-	u64	bytes;
+	u64	in[ABE_UNITS];
+	u64	out[ABE_UNITS];
 	u64	delay;
 	u64	delay_max;
 	u64	drops[ABE_STAGES];
@@ -145,8 +148,8 @@ struct abe_fifo {
  * @green_limit: in force, bytes or packets
  * @memory_limit: in force, bytes of skb->truesize
  * @packet_limit: packets, while the drain rate is not known (unit time)
- * @size_mask:	see abe_size()
- * @size_one:	see abe_size()
+ * @unit:	what sizes are counted in
+ * @queued:	size of the queue, in the core's books
  * @flags:	TCA_ABE_F_*
  * @spare:	bytes up to which stage one takes nothing (unit time), else 0
  * @spacing:	of first-stage losses
@@ -154,22 +157,23 @@ struct abe_fifo {
  * @filters:	tc filters
  *
  * Moved by packets:
- * @size:	queued now, bytes or packets
  * @ticks:	departures until the clock is read again
  * @now:	last reading of the clock, ns, and one for each arrival since
  * @tick:	jiffies then; something else if the next arrival is to read it
  * @average:	average queue, Q32.32
- * @undue:	first blue packet not counted in @due, or NULL: all are, or
- *		there is none
- * @due:	size of the blue packets known to have reached their deadline
+ * @due:	blue packets up to where this counter was have reached their
+ *		deadline: @due_counted, or with hardly any D all of them
+ * @due_last:	the last one that @due_counted includes, unless it has left
+ * @due_stale:	more may be due than @due says
  * @memory:	queued now, bytes of skb->truesize
  * @memory_max:	the most that @memory has been
- * @looks:	green arrivals that looked at what was ahead
- * @ahead:	sum of what they found
+ * @segments:	there may be whole GSO packets in the queue
+ * @ahead:	sum of what green arrivals found ahead
  * @fifo:	the two queues
  *
  * Less often:
  * @rnd:	drop decisions
+ * @due_counted: see @due
  * @ticks_max:	see @ticks
  * @update_at:	when the control loop is due, ns
  * @drain_at:	when to look at the drain rate, ns
@@ -197,28 +201,29 @@ struct abe_sched_data {
 	u64		green_limit;
 	u64		memory_limit;
 	u32		packet_limit;
-	u32		size_mask;
-	u32		size_one;
+	enum abe_unit	unit;
+	const u32	*queued;
 	u32		flags;
 	u32		spare;
 	const struct abe_spacing *spacing;
 	bool		slow_colour;
 	struct tcf_proto __rcu *filters;
 
-	u32		size ____cacheline_aligned;
-	int		ticks;
+	int		ticks ____cacheline_aligned;
 	u64		now;
 	unsigned long	tick;
 	u64		average;
-	struct sk_buff	*undue;
-	u64		due;
+	const u64	*due;
+	struct sk_buff	*due_last;
+	bool		due_stale;
+	bool		segments;
 	u64		memory;
 	u64		memory_max;
-	u32		looks;
 	u64		ahead;
 	struct abe_fifo	fifo[ABE_COLOURS];
 
 	struct abe_rnd	rnd;
+	u64		due_counted;
 	int		ticks_max;
 	u64		update_at;
 	u64		drain_at;
@@ -246,18 +251,16 @@ static struct abe_cb *abe_cb(const struct sk_buff *skb)
 	return (struct abe_cb *)qdisc_skb_cb(skb)->data;
 }
 
-/*
- * What a packet takes of limits and thresholds: its length, or one. A mask
- * is cheaper than a branch that is taken for each packet of some users.
- */
+/* What a packet takes of limits and thresholds: its length, or one. */
 static u32 abe_size(const struct abe_sched_data *q, const struct sk_buff *skb)
 {
-	return (qdisc_pkt_len(skb) & q->size_mask) | q->size_one;
+	return q->unit == ABE_PACKETS ? 1 : qdisc_pkt_len(skb);
 }
 
-static u32 abe_len(const struct abe_fifo *f)
+/* What is queued of a colour. */
+static u64 abe_held(const struct abe_fifo *f, enum abe_unit unit)
 {
-	return f->n.queued - f->n.sent;
+	return f->n.in[unit] - f->n.out[unit];
 }
 
 /*
@@ -266,18 +269,13 @@ static u32 abe_len(const struct abe_fifo *f)
  */
 static u32 abe_qlen(const struct abe_sched_data *q)
 {
-	return abe_len(&q->fifo[ABE_BLUE]) + abe_len(&q->fifo[ABE_GREEN]);
+	return abe_held(&q->fifo[ABE_BLUE], ABE_PACKETS) +
+	       abe_held(&q->fifo[ABE_GREEN], ABE_PACKETS);
 }
 
-static u32 abe_backlog(const struct abe_fifo *f)
+static bool abe_empty(const struct abe_sched_data *q)
 {
-	return f->n.bytes_in - f->n.bytes;
-}
-
-static u32 abe_fifo_size(const struct abe_sched_data *q,
-			 const struct abe_fifo *f)
-{
-	return q->size_one ? abe_len(f) : abe_backlog(f);
+	return !q->fifo[ABE_BLUE].head && !q->fifo[ABE_GREEN].head;
 }
 
 static int abe_colour_of(const struct abe_sched_data *q,
@@ -349,7 +347,15 @@ static u64 abe_memory_limit(const struct abe_sched_data *q, u32 mtu)
 	limit = max(limit / q->queues, ABE_MEMORY_SHARE);
 	if (q->packet_limit != U32_MAX)
 		return limit;
-	return max_t(u64, limit, 2 * q->limit * (q->size_one ? mtu : 1));
+	return max_t(u64, limit,
+		     2 * q->limit * (q->unit == ABE_PACKETS ? mtu : 1));
+}
+
+/* What D makes of the colours. */
+static void abe_bias(struct abe_sched_data *q)
+{
+	q->due = q->loop.offset < ABE_NO_OFFSET ?
+		 &q->fifo[ABE_BLUE].n.in[q->unit] : &q->due_counted;
 }
 
 /* Bring everything that depends on the drain rate, P or MTU up to date. */
@@ -387,6 +393,7 @@ static void abe_scale(struct Qdisc *sch)
 		max = v[TCA_ABE_MAX_TH];
 	}
 	abe_red_set(&q->red, min, max);
+	abe_bias(q);
 	q->memory_limit = abe_memory_limit(q, mtu);
 
 	/* -log2(1 - w) for each packet, 48 fraction bits, times packets/ns */
@@ -409,7 +416,7 @@ static void abe_scale(struct Qdisc *sch)
 
 static u64 abe_arrived(const struct abe_counters *n)
 {
-	return n->queued + n->drops[ABE_EARLY] + n->drops[ABE_LATE] +
+	return n->in[ABE_PACKETS] + n->drops[ABE_EARLY] + n->drops[ABE_LATE] +
 	       n->drops[ABE_LIMIT];
 }
 
@@ -423,7 +430,7 @@ static void abe_sample(const struct abe_sched_data *q,
 		const struct abe_counters *old = &q->before[c];
 
 		s->arrived[c] = abe_arrived(now) - abe_arrived(old);
-		s->sent[c] = now->sent - old->sent;
+		s->sent[c] = now->out[ABE_PACKETS] - old->out[ABE_PACKETS];
 		s->delay[c] = now->delay - old->delay;
 		s->early[c] = now->drops[ABE_EARLY] - old->drops[ABE_EARLY] +
 			      now->marks - old->marks;
@@ -434,7 +441,7 @@ static void abe_sample(const struct abe_sched_data *q,
 	s->late = q->fifo[ABE_GREEN].n.drops[ABE_LATE] -
 		  q->before[ABE_GREEN].drops[ABE_LATE];
 	s->ahead = q->ahead;
-	s->looks = q->looks;
+	s->looks = s->arrived[ABE_GREEN];
 	s->green_limit = max(q->green_limit, 1ULL);
 }
 
@@ -457,7 +464,6 @@ static noinline void abe_control(struct Qdisc *sch, u64 now)
 	for (c = 0; c < ABE_COLOURS; c++)
 		q->before[c] = q->fifo[c].n;
 	q->ahead = 0;
-	q->looks = 0;
 	q->update_at = now + (u64)q->config.v[TCA_ABE_INTERVAL] * NSEC_PER_USEC;
 }
 
@@ -594,29 +600,50 @@ static noinline bool abe_congested(struct sk_buff *skb, struct Qdisc *sch,
 }
 
 /*
- * What a green packet arriving now finds ahead of it: green, and blue whose
- * deadline has come. Each blue packet is counted once, and only until the
- * sum says enough, so a look costs no more than the packets it counts.
+ * Count blue packets whose deadline has come: each once, and only until they
+ * are enough, so this costs no more than the packets that it counts.
  */
-static __always_inline u64 abe_green_ahead(struct abe_sched_data *q, u64 now)
+static void abe_count_due(struct abe_sched_data *q, u64 now)
 {
-	u64 green = abe_fifo_size(q, &q->fifo[ABE_GREEN]);
+	const struct abe_fifo *blue = &q->fifo[ABE_BLUE];
+	u64 gone = blue->n.out[q->unit], due = q->due_counted;
+	struct sk_buff *skb = blue->head;
 
-	while (q->undue && green + q->due <= q->green_limit &&
-	       abe_cb(q->undue)->deadline <= now) {
-		q->due += abe_size(q, q->undue);
-		q->undue = q->undue->next;
+	if (due > gone)
+		skb = q->due_last->next;
+	else
+		due = gone;
+	while (skb && abe_cb(skb)->deadline <= now &&
+	       due - gone <= q->green_limit) {
+		due += abe_size(q, skb);
+		q->due_last = skb;
+		skb = skb->next;
 	}
-	return green + q->due;
+	q->due_counted = due;
+	q->due_stale = due - gone > q->green_limit;
+}
+
+/*
+ * What a green packet arriving now finds ahead of it: green, and blue whose
+ * deadline has come.
+ */
+static __always_inline u64 abe_green_ahead(const struct abe_sched_data *q)
+{
+	u64 gone = q->fifo[ABE_BLUE].n.out[q->unit];
+
+	return max(*q->due, gone) - gone +
+	       abe_held(&q->fifo[ABE_GREEN], q->unit);
 }
 
 /* Stage two; true if the green bound could not be kept. */
 static __always_inline bool abe_late(struct abe_sched_data *q)
 {
-	u64 ahead = abe_green_ahead(q, q->now);
+	u64 ahead;
 
+	if (unlikely(q->due_stale))
+		abe_count_due(q, q->now);
+	ahead = abe_green_ahead(q);
 	q->ahead += ahead;
-	q->looks++;
 	return ahead > q->green_limit;
 }
 
@@ -632,7 +659,7 @@ static noinline int abe_lose(struct sk_buff *skb, struct Qdisc *sch,
 	struct abe_sched_data *q = qdisc_priv(sch);
 
 	f->n.drops[stage]++;
-	if (!abe_qlen(q))
+	if (abe_empty(q))
 		abe_tick_over(q);	/* the average goes on ageing */
 	trace_abe_drop(sch, abe_colour_of(q, f), stage, qdisc_pkt_len(skb));
 	if (stage == ABE_LIMIT)
@@ -653,11 +680,9 @@ static __always_inline void abe_append(struct sk_buff *skb, struct Qdisc *sch,
 	skb->next = NULL;
 	*f->tail = skb;
 	f->tail = &skb->next;
-	if (f == &q->fifo[ABE_BLUE] && !q->undue)
-		q->undue = skb;
 
-	f->n.queued++;
-	f->n.bytes_in += qdisc_pkt_len(skb);
+	f->n.in[ABE_PACKETS]++;
+	f->n.in[ABE_BYTES] += qdisc_pkt_len(skb);
 	qdisc_qstats_backlog_inc(sch, skb);
 	sch->q.qlen++;
 }
@@ -670,17 +695,15 @@ static __always_inline int abe_admit_passed(struct sk_buff *skb,
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
 	u64 memory;
-	u32 size;
 
 	if (f == &q->fifo[ABE_GREEN] && abe_late(q))
 		return abe_lose(skb, sch, to_free, f, ABE_LATE);
-	size = q->size + abe_size(q, skb);
 	memory = q->memory + skb->truesize;
-	if (unlikely(size > q->limit || memory > q->memory_limit ||
+	if (unlikely((u64)*q->queued + abe_size(q, skb) > q->limit ||
+		     memory > q->memory_limit ||
 		     (q->packet_limit != U32_MAX &&
 		      abe_qlen(q) >= q->packet_limit)))
 		return abe_lose(skb, sch, to_free, f, ABE_LIMIT);
-	q->size = size;
 	q->memory = memory;
 	if (unlikely(memory > q->memory_max))
 		q->memory_max = memory;
@@ -719,11 +742,11 @@ static __always_inline int abe_admit(struct sk_buff *skb, struct Qdisc *sch,
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
 	bool green = f == &q->fifo[ABE_GREEN];
-	u64 p, packet = 0;
+	u64 size = *q->queued, p, packet = 0;
 
-	q->average = abe_red_average(q->average, q->size, q->red.weight);
+	q->average = abe_red_average(q->average, size, q->red.weight);
 	p = abe_red_probability(&q->red, q->average);
-	if (p && q->size >= q->spare) {
+	if (p && size >= q->spare) {
 		if (unlikely(p >= ABE_Q31_ONE))
 			return abe_admit_exposed(skb, sch, to_free, f,
 						 U64_MAX, 0);
@@ -843,7 +866,8 @@ static __always_inline void abe_read_clock(struct Qdisc *sch)
 	q->now = max(ktime_get_ns(), last);	/* arrivals may be ahead of it */
 	q->tick = jiffies;
 	q->ticks = q->ticks_max;
-	if (unlikely(!q->size))
+	q->due_stale = true;
+	if (unlikely(abe_empty(q)))
 		abe_wake(q);
 	if (unlikely(q->now >= q->update_at))
 		abe_control(sch, q->now);
@@ -882,8 +906,11 @@ static noinline int abe_enqueue_slow(struct sk_buff *skb, struct Qdisc *sch,
 	}
 	if (READ_ONCE(jiffies) != q->tick)
 		abe_read_clock(sch);
-	if (skb_is_gso(skb) && q->flags & TCA_ABE_F_SPLIT_GSO)
-		return abe_admit_gso(skb, sch, to_free, f);
+	if (skb_is_gso(skb)) {
+		if (q->flags & TCA_ABE_F_SPLIT_GSO)
+			return abe_admit_gso(skb, sch, to_free, f);
+		q->segments = true;
+	}
 	return abe_admit(skb, sch, to_free, f);
 }
 
@@ -924,20 +951,12 @@ static __always_inline void abe_take(struct sk_buff *skb, struct Qdisc *sch,
 				     struct abe_fifo *f)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
-	u32 size = abe_size(q, skb);
 
-	if (f == &q->fifo[ABE_BLUE]) {
-		if (skb == q->undue)
-			q->undue = skb->next;
-		else
-			q->due -= size;
-	}
-	q->size -= size;
 	q->memory -= skb->truesize;
 	f->head = skb->next;
 	if (unlikely(!f->head)) {
 		f->tail = &f->head;
-		if (!q->size)
+		if (abe_empty(q))
 			abe_idle(q, q->now);
 	}
 	skb_mark_not_on_list(skb);
@@ -946,6 +965,13 @@ static __always_inline void abe_take(struct sk_buff *skb, struct Qdisc *sch,
 }
 
 /* --- a queue that has become too long --- */
+
+/* Which blue packets are due has to be counted anew. */
+static void abe_forget_due(struct abe_sched_data *q)
+{
+	q->due_counted = 0;
+	q->due_stale = true;
+}
 
 /*
  * @packets that had got into the queue are thrown out of it. They are drops,
@@ -956,10 +982,11 @@ static void abe_unqueue(struct abe_sched_data *q, struct abe_fifo *f,
 {
 	struct abe_counters *before = &q->before[abe_colour_of(q, f)];
 
-	f->n.queued -= packets;
+	f->n.in[ABE_PACKETS] -= packets;
 	f->n.drops[ABE_LIMIT] += packets;
-	before->queued -= packets;
+	before->in[ABE_PACKETS] -= packets;
 	before->drops[ABE_LIMIT] += packets;
+	abe_forget_due(q);
 }
 
 /*
@@ -973,7 +1000,7 @@ static struct abe_fifo *abe_spare(struct abe_sched_data *q)
 	struct abe_fifo *blue = &q->fifo[ABE_BLUE];
 
 	if (!blue->head ||
-	    (green->head && abe_fifo_size(q, green) > q->green_limit))
+	    (green->head && abe_held(green, q->unit) > q->green_limit))
 		return green;
 	return blue;
 }
@@ -990,12 +1017,12 @@ static struct sk_buff *abe_trim(struct Qdisc *sch, unsigned int keep)
 	struct abe_fifo *f;
 
 	while (abe_qlen(q) > keep &&
-	       (q->size > q->limit || q->memory > q->memory_limit ||
+	       (*q->queued > q->limit || q->memory > q->memory_limit ||
 		abe_qlen(q) > q->packet_limit)) {
 		f = abe_spare(q);
 		skb = f->head;
 		abe_take(skb, sch, f);
-		f->n.bytes_in -= qdisc_pkt_len(skb);
+		f->n.in[ABE_BYTES] -= qdisc_pkt_len(skb);
 		abe_unqueue(q, f, 1);
 		trace_abe_drop(sch, abe_colour_of(q, f), ABE_LIMIT,
 			       qdisc_pkt_len(skb));
@@ -1018,7 +1045,8 @@ static struct sk_buff *abe_trim(struct Qdisc *sch, unsigned int keep)
 static noinline void abe_drain(struct Qdisc *sch, u64 now)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
-	u64 bytes = q->fifo[ABE_BLUE].n.bytes + q->fifo[ABE_GREEN].n.bytes;
+	u64 bytes = q->fifo[ABE_BLUE].n.out[ABE_BYTES] +
+		    q->fifo[ABE_GREEN].n.out[ABE_BYTES];
 	bool first;
 	u64 rate;
 
@@ -1063,12 +1091,12 @@ static __always_inline struct sk_buff *abe_send(struct sk_buff *skb,
 	u64 sojourn = q->now - abe_cb(skb)->arrived;
 
 	abe_take(skb, sch, f);
-	f->n.sent++;
-	f->n.bytes += qdisc_pkt_len(skb);
+	f->n.out[ABE_PACKETS]++;
+	f->n.out[ABE_BYTES] += qdisc_pkt_len(skb);
 	f->n.delay += sojourn;
 	if (unlikely(sojourn > f->n.delay_max))
 		f->n.delay_max = sojourn;
-	qdisc_bstats_update(sch, skb);
+	abe_bstats_update(sch, skb, q->segments);
 	if (trace_abe_dequeue_enabled())
 		return abe_dequeue_traced(skb, sch, f);
 	return skb;
@@ -1141,13 +1169,9 @@ static void abe_apply_loop(struct abe_sched_data *q)
 /* Sizes are counted in another unit now: start over what was added up. */
 static void abe_recount(struct abe_sched_data *q)
 {
-	q->size = abe_fifo_size(q, &q->fifo[ABE_BLUE]) +
-		  abe_fifo_size(q, &q->fifo[ABE_GREEN]);
-	q->average = (u64)q->size << 32;
-	q->due = 0;
-	q->undue = q->fifo[ABE_BLUE].head;
+	q->average = (u64)*q->queued << 32;
+	abe_forget_due(q);
 	q->ahead = 0;
-	q->looks = 0;
 }
 
 /* Start over the way to the next first-stage losses. */
@@ -1163,8 +1187,9 @@ static void abe_forget_gaps(struct abe_sched_data *q)
 static void abe_apply(struct Qdisc *sch, const struct abe_config *cfg)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
-	bool in_packets = cfg->v[TCA_ABE_UNIT] == TCA_ABE_UNIT_PACKETS;
-	bool recount = in_packets != q->size_one;
+	enum abe_unit unit = cfg->v[TCA_ABE_UNIT] == TCA_ABE_UNIT_PACKETS ?
+			     ABE_PACKETS : ABE_BYTES;
+	bool recount = !q->queued || unit != q->unit;
 	const struct abe_spacing *spacing =
 		&abe_spacings[cfg->v[TCA_ABE_SPACING]];
 	const u32 *v = q->config.v;
@@ -1185,8 +1210,8 @@ static void abe_apply(struct Qdisc *sch, const struct abe_config *cfg)
 		q->drain_from = 0;
 	}
 	q->config = *cfg;
-	q->size_one = in_packets;
-	q->size_mask = in_packets ? 0 : U32_MAX;
+	q->unit = unit;
+	q->queued = unit == ABE_PACKETS ? &sch->q.qlen : &sch->qstats.backlog;
 	q->flags = v[TCA_ABE_FLAGS];
 	q->green_dscp = cfg->green_dscp;
 	q->green_mark = v[TCA_ABE_GREEN_MARK];
@@ -1263,6 +1288,7 @@ static int abe_init(struct Qdisc *sch, struct nlattr *opt,
 
 	for (c = 0; c < ABE_COLOURS; c++)
 		q->fifo[c].tail = &q->fifo[c].head;
+	q->due = &q->due_counted;
 	q->queues = abe_queues(sch);
 	q->drain_rate = max(div_u64(abe_link_rate(qdisc_dev(sch)), q->queues),
 			    1ULL);
@@ -1299,11 +1325,13 @@ static void abe_reset(struct Qdisc *sch)
 							      next));
 		f->head = NULL;
 		f->tail = &f->head;
-		f->n.bytes_in = f->n.bytes;
-		abe_unqueue(q, f, abe_len(f));
+		f->n.in[ABE_BYTES] = f->n.out[ABE_BYTES];
+		abe_unqueue(q, f, abe_held(f, ABE_PACKETS));
 	}
-	abe_recount(q);
 	q->memory = 0;
+	q->average = 0;
+	q->ahead = 0;
+	q->segments = false;
 	abe_idle(q, ktime_get_ns());
 	if (q->spacing)		/* else the qdisc was never configured */
 		abe_forget_gaps(q);
@@ -1341,10 +1369,10 @@ static void abe_colour_stats(const struct abe_fifo *f, struct tc_abe_colour *st)
 
 	*st = (struct tc_abe_colour) {
 		.arrived = abe_arrived(n),
-		.sent = n->sent,
-		.bytes = n->bytes,
-		.qlen = abe_len(f),
-		.backlog = abe_backlog(f),
+		.sent = n->out[ABE_PACKETS],
+		.bytes = n->out[ABE_BYTES],
+		.qlen = abe_held(f, ABE_PACKETS),
+		.backlog = abe_held(f, ABE_BYTES),
 		.early_drops = n->drops[ABE_EARLY],
 		.late_drops = n->drops[ABE_LATE],
 		.limit_drops = n->drops[ABE_LIMIT],
@@ -1375,7 +1403,8 @@ static int abe_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 	st.average = q->average;
 	st.limit_in_force = q->limit;
 	st.green_limit_in_force = q->green_limit;
-	st.green_ahead = abe_green_ahead(q, ktime_get_ns());
+	abe_count_due(q, ktime_get_ns());
+	st.green_ahead = abe_green_ahead(q);
 	st.alpha = loop->alpha;
 	st.alpha_target = abe_exp2(loop->log_target, 16);
 	st.probability = abe_red_probability(&q->red, q->average);
