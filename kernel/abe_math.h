@@ -48,6 +48,22 @@ static inline u64 abe_ratio(u64 a, u64 b, unsigned int q)
 }
 
 /**
+ * abe_mul_q31() - product with a fraction
+ * @a: factor
+ * @b: factor, Q31 in [0, 1]
+ *
+ * Return: floor(@a * @b).
+ */
+static inline s64 abe_mul_q31(s64 a, s64 b)
+{
+#ifdef __SIZEOF_INT128__
+	return (__int128)a * b >> 31;
+#else
+	return (a >> 31) * b + ((a & S32_MAX) * b >> 31);
+#endif
+}
+
+/**
  * abe_log2() - binary logarithm
  * @x: argument, at least 1
  *

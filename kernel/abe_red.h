@@ -47,7 +47,6 @@
  * struct abe_red - what an arrival needs of the RED configuration
  * @min:	lower threshold, Q32.32 bytes or packets
  * @max:	upper threshold, likewise; @max > @min
- * @weight:	w, Q31 in (0, 1]
  * @prob:	P, Q31 in (0, 1]
  * @slope:	P / (max - min), see abe_slope()
  * @gentle_slope: (1 - P) / max, see abe_slope()
@@ -56,7 +55,6 @@
 struct abe_red {
 	u64	min;
 	u64	max;
-	u32	weight;
 	u32	prob;
 	u64	slope;
 	u64	gentle_slope;
@@ -180,12 +178,9 @@ static inline void abe_red_set(struct abe_red *red, u64 min, u64 max)
  *
  * Return: the new average, Q32.32.
  */
-static inline u64 abe_red_average(u64 avg, u64 queue, u32 weight)
+static inline u64 abe_red_average(u64 avg, u64 queue, u64 weight)
 {
-	queue <<= 32;
-	if (queue >= avg)
-		return avg + mul_u64_u32_shr(queue - avg, weight, 31);
-	return avg - mul_u64_u32_shr(avg - queue, weight, 31);
+	return avg + abe_mul_q31((queue << 32) - avg, weight);
 }
 
 /**

@@ -125,6 +125,8 @@ struct abe_counters {
  * @head:	next to leave
  * @tail:	where the next one to come is linked
  * @offset:	from the arrival of a packet that comes now to its deadline, ns
+ * @slope:	of the colour's probability, see abe_slope()
+ * @range:	how far from min on it is as simple as that, Q32.32
  * @gap:	way to the next first-stage loss
  * @n:		counters
  *
@@ -134,6 +136,8 @@ struct abe_fifo {
 	struct sk_buff	*head;
 	struct sk_buff	**tail;
 	u64		offset;
+	u64		slope;
+	u64		range;
 	struct abe_gap	gap;
 	struct abe_counters n;
 } ____cacheline_aligned;
@@ -141,38 +145,40 @@ struct abe_fifo {
 /**
  * struct abe_sched_data - a qdisc
  *
- * Derived from the configuration, read at each packet:
- * @red:	first stage
+ * Read at each arrival:
+ * @filters:	tc filters
  * @green_dscp:	bit n: DSCP n is green
- * @limit:	in force, bytes or packets
- * @green_limit: in force, bytes or packets
- * @memory_limit: in force, bytes of skb->truesize
- * @packet_limit: packets, while the drain rate is not known (unit time)
+ * @priority:	from this skb->priority on a packet's colour may be another
  * @unit:	what sizes are counted in
  * @queued:	size of the queue, in the core's books
- * @flags:	TCA_ABE_F_*
+ * @weight:	w, Q31
+ * @min:	lower threshold of stage one, Q32.32
+ * @limit:	in force, bytes or packets
  * @spare:	bytes up to which stage one takes nothing (unit time), else 0
- * @spacing:	of first-stage losses
- * @slow_colour: the colour is not just the DSCP's
- * @filters:	tc filters
+ * @packet_limit: packets, while the drain rate is not known (unit time)
  *
  * Moved by packets:
- * @ticks:	departures until the clock is read again
+ * @average:	average queue, Q32.32
  * @now:	last reading of the clock, ns, and one for each arrival since
  * @tick:	jiffies then; something else if the next arrival is to read it
- * @average:	average queue, Q32.32
+ * @ticks:	departures until the next reading
+ * @due_stale:	more blue may be due than @due says
+ * @segments:	there may be whole GSO packets in the queue
+ * @memory:	queued now, bytes of skb->truesize
+ * @green_limit: in force, bytes or packets
  * @due:	blue packets up to where this counter was have reached their
  *		deadline: @due_counted, or with hardly any D all of them
- * @due_last:	the last one that @due_counted includes, unless it has left
- * @due_stale:	more may be due than @due says
- * @memory:	queued now, bytes of skb->truesize
- * @memory_max:	the most that @memory has been
- * @segments:	there may be whole GSO packets in the queue
  * @ahead:	sum of what green arrivals found ahead
  * @fifo:	the two queues
  *
  * Less often:
+ * @red:	first stage
  * @rnd:	drop decisions
+ * @spacing:	of first-stage losses
+ * @flags:	TCA_ABE_F_*
+ * @memory_limit: in force, bytes of skb->truesize
+ * @memory_max:	the most that @memory has been
+ * @due_last:	the last one that @due_counted includes, unless it has left
  * @due_counted: see @due
  * @ticks_max:	see @ticks
  * @update_at:	when the control loop is due, ns
@@ -195,34 +201,36 @@ struct abe_fifo {
  * @block:	filter block
  */
 struct abe_sched_data {
-	struct abe_red	red;
+	struct tcf_proto __rcu *filters;
 	u64		green_dscp;
-	u64		limit;
-	u64		green_limit;
-	u64		memory_limit;
-	u32		packet_limit;
+	u32		priority;
 	enum abe_unit	unit;
 	const u32	*queued;
-	u32		flags;
+	u64		weight;
+	u64		min;
+	u64		limit;
 	u32		spare;
-	const struct abe_spacing *spacing;
-	bool		slow_colour;
-	struct tcf_proto __rcu *filters;
+	u32		packet_limit;
 
-	int		ticks ____cacheline_aligned;
+	u64		average ____cacheline_aligned;
 	u64		now;
 	unsigned long	tick;
-	u64		average;
-	const u64	*due;
-	struct sk_buff	*due_last;
+	int		ticks;
 	bool		due_stale;
 	bool		segments;
 	u64		memory;
-	u64		memory_max;
+	u64		green_limit;
+	const u64	*due;
 	u64		ahead;
 	struct abe_fifo	fifo[ABE_COLOURS];
 
+	struct abe_red	red;
 	struct abe_rnd	rnd;
+	const struct abe_spacing *spacing;
+	u32		flags;
+	u64		memory_limit;
+	u64		memory_max;
+	struct sk_buff	*due_last;
 	u64		due_counted;
 	int		ticks_max;
 	u64		update_at;
@@ -351,11 +359,31 @@ static u64 abe_memory_limit(const struct abe_sched_data *q, u32 mtu)
 		     2 * q->limit * (q->unit == ABE_PACKETS ? mtu : 1));
 }
 
-/* What D makes of the colours. */
+/*
+ * What alpha, D and P make of the colours. Stage one is a multiplication with
+ * the slope while the average is within range of min: as long as p is linear
+ * and below one, and packets are not weighed.
+ */
 static void abe_bias(struct abe_sched_data *q)
 {
-	q->due = q->loop.offset < ABE_NO_OFFSET ?
-		 &q->fifo[ABE_BLUE].n.in[q->unit] : &q->due_counted;
+	struct abe_fifo *green = &q->fifo[ABE_GREEN];
+	struct abe_fifo *blue = &q->fifo[ABE_BLUE];
+	u64 slope = q->red.slope;
+
+	q->due = q->loop.offset < ABE_NO_OFFSET ? &blue->n.in[q->unit] :
+						  &q->due_counted;
+	blue->slope = slope;
+	blue->range = 0;
+	green->range = 0;
+	if (q->flags & TCA_ABE_F_BYTEMODE)
+		return;
+	blue->range = q->red.max - q->red.min;
+	if (slope >= div_u64(U64_MAX, (q->loop.alpha >> 16) + 1))
+		return;
+	green->slope = max(mul_u64_u32_shr(slope, q->loop.alpha, 16), 1ULL);
+	green->range = min(blue->range,
+			   min(div64_u64(U64_MAX, green->slope), 1ULL << 32) *
+			   (ABE_Q31_ONE - 1));
 }
 
 /* Bring everything that depends on the drain rate, P or MTU up to date. */
@@ -366,7 +394,7 @@ static void abe_scale(struct Qdisc *sch)
 	u32 mtu = abe_mtu(sch);
 	u64 min, max, halving;
 
-	q->red.weight = abe_weight(q);
+	q->weight = abe_weight(q);
 	q->red.prob = q->prob;
 	if (v[TCA_ABE_UNIT] == TCA_ABE_UNIT_TIME) {
 		q->limit = abe_threshold(q, TCA_ABE_LIMIT, mtu,
@@ -393,15 +421,16 @@ static void abe_scale(struct Qdisc *sch)
 		max = v[TCA_ABE_MAX_TH];
 	}
 	abe_red_set(&q->red, min, max);
+	q->min = q->red.min;
 	abe_bias(q);
 	q->memory_limit = abe_memory_limit(q, mtu);
 
 	/* -log2(1 - w) for each packet, 48 fraction bits, times packets/ns */
-	if (q->red.weight >= ABE_Q31_ONE)
+	if (q->weight >= ABE_Q31_ONE)
 		halving = 32ULL << 48;
 	else
 		halving = ((31LL << 32) -
-			   abe_log2(ABE_Q31_ONE - q->red.weight)) << 16;
+			   abe_log2(ABE_Q31_ONE - q->weight)) << 16;
 	halving = mul_u64_u64_div_u64(halving, q->drain_rate,
 				      (u64)v[TCA_ABE_AVPKT] * NSEC_PER_SEC);
 	q->decay = min(halving, ABE_DECAY_MAX);
@@ -502,8 +531,9 @@ abe_plain_colour(struct abe_sched_data *q, const struct sk_buff *skb)
 {
 	const u8 *ip = skb_network_header(skb);
 
-	if (unlikely(skb_tail_pointer(skb) - ip < 2 || q->slow_colour ||
-		     rcu_access_pointer(q->filters) || TC_H_MAJ(skb->priority)))
+	if (unlikely(skb_tail_pointer(skb) - ip < 2 ||
+		     skb->priority >= q->priority ||
+		     rcu_access_pointer(q->filters)))
 		return NULL;
 	if (likely(skb->protocol == htons(ETH_P_IP)))
 		return abe_dscp_colour(q, ip[1] >> 2);
@@ -583,21 +613,6 @@ static struct abe_fifo *abe_colour(struct Qdisc *sch, struct sk_buff *skb,
 }
 
 /* --- packet admission control --- */
-
-/* A first-stage loss, unless the packet can be marked instead. */
-static noinline bool abe_congested(struct sk_buff *skb, struct Qdisc *sch,
-				   struct abe_fifo *f, bool certain)
-{
-	struct abe_sched_data *q = qdisc_priv(sch);
-
-	qdisc_qstats_overlimit(sch);
-	if (!(q->flags & TCA_ABE_F_ECN) ||
-	    (certain && q->flags & TCA_ABE_F_HARDDROP) ||
-	    !INET_ECN_set_ce(skb))
-		return true;
-	f->n.marks++;
-	return false;
-}
 
 /*
  * Count blue packets whose deadline has come: each once, and only until they
@@ -711,27 +726,64 @@ static __always_inline int abe_admit_passed(struct sk_buff *skb,
 	return NET_XMIT_SUCCESS;
 }
 
-/*
- * Stage one for a packet that it may take: the risk has reached the
- * threshold, or p, Q31 with alpha and size in it, leaves no doubt (above
- * max: U64_MAX). @packet as for abe_gap_reached().
- */
+/* A first-stage loss, unless the packet can be marked instead. */
+static noinline int abe_admit_lost(struct sk_buff *skb, struct Qdisc *sch,
+				   struct sk_buff **to_free,
+				   struct abe_fifo *f, bool certain)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+
+	qdisc_qstats_overlimit(sch);
+	if (q->flags & TCA_ABE_F_ECN &&
+	    !(certain && q->flags & TCA_ABE_F_HARDDROP) &&
+	    INET_ECN_set_ce(skb)) {
+		f->n.marks++;
+		return abe_admit_passed(skb, sch, to_free, f);
+	}
+	/* w_l is measured even while stage one takes all green. */
+	if (f == &q->fifo[ABE_GREEN])
+		abe_late(q);
+	return abe_lose(skb, sch, to_free, f, ABE_EARLY);
+}
+
+/* Stage one for a packet whose probability has used up what was left. */
 static noinline int abe_admit_exposed(struct sk_buff *skb, struct Qdisc *sch,
 				      struct sk_buff **to_free,
-				      struct abe_fifo *f, u64 p, u64 packet)
+				      struct abe_fifo *f)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
 	bool green = f == &q->fifo[ABE_GREEN];
-	bool carry = green || q->flags & TCA_ABE_F_BYTEMODE;
+	bool bytemode = q->flags & TCA_ABE_F_BYTEMODE;
+	u64 packet = 0;
 
-	if ((p >= ABE_Q31_ONE || abe_gap_reached(&f->gap, q->spacing, carry,
-						 packet, &q->rnd)) &&
-	    abe_congested(skb, sch, f, p == U64_MAX)) {
-		/* w_l is measured even while stage one takes all green. */
-		if (green)
-			abe_late(q);
-		return abe_lose(skb, sch, to_free, f, ABE_EARLY);
-	}
+	if (green && !bytemode)
+		packet = abe_red_probability(&q->red, q->average);
+	if (abe_gap_reached(&f->gap, q->spacing, green || bytemode, packet,
+			    &q->rnd))
+		return abe_admit_lost(skb, sch, to_free, f, false);
+	return abe_admit_passed(skb, sch, to_free, f);
+}
+
+/* All stages for a packet that finds the average out of the simple range. */
+static noinline int abe_admit_steep(struct sk_buff *skb, struct Qdisc *sch,
+				    struct sk_buff **to_free,
+				    struct abe_fifo *f)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+	u64 p = abe_red_probability(&q->red, q->average);
+
+	if (!p || *q->queued < q->spare)
+		return abe_admit_passed(skb, sch, to_free, f);
+	if (p >= ABE_Q31_ONE)
+		return abe_admit_lost(skb, sch, to_free, f, true);
+	if (q->flags & TCA_ABE_F_BYTEMODE)
+		p = mul_u64_u32_shr(p * qdisc_pkt_len(skb), q->size_scale, 31);
+	if (f == &q->fifo[ABE_GREEN])
+		p = min_t(u64, p, ABE_Q31_ONE) * q->loop.alpha >> 16;
+	if (p >= ABE_Q31_ONE)
+		return abe_admit_lost(skb, sch, to_free, f, false);
+	if (abe_gap_due(&f->gap, p))
+		return abe_admit_exposed(skb, sch, to_free, f);
 	return abe_admit_passed(skb, sch, to_free, f);
 }
 
@@ -741,25 +793,16 @@ static __always_inline int abe_admit(struct sk_buff *skb, struct Qdisc *sch,
 				     struct abe_fifo *f)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
-	bool green = f == &q->fifo[ABE_GREEN];
-	u64 size = *q->queued, p, packet = 0;
+	u64 size = *q->queued, excess;
 
-	q->average = abe_red_average(q->average, size, q->red.weight);
-	p = abe_red_probability(&q->red, q->average);
-	if (p && size >= q->spare) {
-		if (unlikely(p >= ABE_Q31_ONE))
-			return abe_admit_exposed(skb, sch, to_free, f,
-						 U64_MAX, 0);
-		if (unlikely(q->flags & TCA_ABE_F_BYTEMODE))
-			p = mul_u64_u32_shr(p * qdisc_pkt_len(skb),
-					    q->size_scale, 31);
-		else if (green)
-			packet = p;
-		if (green)
-			p = min_t(u64, p, ABE_Q31_ONE) * q->loop.alpha >> 16;
-		if (unlikely(p >= ABE_Q31_ONE || abe_gap_due(&f->gap, p)))
-			return abe_admit_exposed(skb, sch, to_free, f,
-						 p, packet);
+	q->average = abe_red_average(q->average, size, q->weight);
+	excess = q->average - q->min;	/* enormous below min */
+	if (unlikely(excess >= f->range)) {
+		if ((s64)excess >= 0)
+			return abe_admit_steep(skb, sch, to_free, f);
+	} else if (likely(size >= q->spare) &&
+		   unlikely(abe_gap_due(&f->gap, abe_along(excess, f->slope)))) {
+		return abe_admit_exposed(skb, sch, to_free, f);
 	}
 	return abe_admit_passed(skb, sch, to_free, f);
 }
@@ -1216,7 +1259,8 @@ static void abe_apply(struct Qdisc *sch, const struct abe_config *cfg)
 	q->green_dscp = cfg->green_dscp;
 	q->green_mark = v[TCA_ABE_GREEN_MARK];
 	q->green_mask = v[TCA_ABE_GREEN_MASK];
-	q->slow_colour = q->flags & TCA_ABE_F_FLAT || q->green_mask;
+	/* Those that may name a class; all, if the DSCP is not all that counts. */
+	q->priority = q->flags & TCA_ABE_F_FLAT || q->green_mask ? 0 : 0x10000;
 	q->size_scale = ABE_Q31_ONE / v[TCA_ABE_AVPKT];
 	q->red.gentle = q->flags & TCA_ABE_F_GENTLE;
 	if (cfg->rate) {
@@ -1307,6 +1351,7 @@ static int abe_init(struct Qdisc *sch, struct nlattr *opt,
 	abe_loop_init(&q->loop, &q->loop_parms,
 		      min_t(s64, (u64)cfg.v[TCA_ABE_OFFSET] * NSEC_PER_USEC,
 			    q->loop_parms.offset_max));
+	abe_bias(q);
 	return 0;
 }
 
