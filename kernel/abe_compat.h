@@ -67,12 +67,13 @@ static inline void abe_cb_set_one_segment(struct sk_buff *skb)
  * segments, which is a cache line for that alone: only with @segments.
  */
 static inline void abe_bstats_update(struct Qdisc *sch,
-				     const struct sk_buff *skb, bool segments)
+				     const struct sk_buff *skb, u32 len,
+				     bool segments)
 {
 #ifdef ABE_HAVE_PKT_SEGS
 	qdisc_bstats_update(sch, skb);
 #else
-	_bstats_update(&sch->bstats, qdisc_pkt_len(skb),
+	_bstats_update(&sch->bstats, len,
 		       unlikely(segments) && skb_is_gso(skb) ?
 		       skb_shinfo(skb)->gso_segs : 1);
 #endif

@@ -85,6 +85,9 @@ enum abe_stage { ABE_EARLY, ABE_LATE, ABE_LIMIT, ABE_STAGES };
 /* With D below this, all of blue counts as due. */
 #define ABE_NO_OFFSET	(100 * NSEC_PER_USEC)
 
+/* No packet but a whole GSO one is longer, or takes more memory: 2^17 bytes. */
+#define ABE_PACKET_SHIFT	17
+
 /**
  * struct abe_cb - what a queued packet carries in its control block
  * @arrived:	arrival, ns
@@ -153,9 +156,8 @@ struct abe_fifo {
  * @queued:	size of the queue, in the core's books
  * @weight:	w, Q31
  * @min:	lower threshold of stage one, Q32.32
- * @limit:	in force, bytes or packets
+ * @green_limit: in force, bytes or packets
  * @spare:	bytes up to which stage one takes nothing (unit time), else 0
- * @packet_limit: packets, while the drain rate is not known (unit time)
  *
  * Moved by packets:
  * @average:	average queue, Q32.32
@@ -165,7 +167,7 @@ struct abe_fifo {
  * @due_stale:	more blue may be due than @due says
  * @segments:	there may be whole GSO packets in the queue
  * @memory:	queued now, bytes of skb->truesize
- * @green_limit: in force, bytes or packets
+ * @quota:	packets that fit without a look at the limits
  * @due:	blue packets up to where this counter was have reached their
  *		deadline: @due_counted, or with hardly any D all of them
  * @ahead:	sum of what green arrivals found ahead
@@ -176,8 +178,10 @@ struct abe_fifo {
  * @rnd:	drop decisions
  * @spacing:	of first-stage losses
  * @flags:	TCA_ABE_F_*
+ * @limit:	in force, bytes or packets
  * @memory_limit: in force, bytes of skb->truesize
- * @memory_max:	the most that @memory has been
+ * @packet_limit: packets, while the drain rate is not known (unit time)
+ * @memory_max:	the most that @memory has been when the clock was read
  * @due_last:	the last one that @due_counted includes, unless it has left
  * @due_counted: see @due
  * @ticks_max:	see @ticks
@@ -208,9 +212,8 @@ struct abe_sched_data {
 	const u32	*queued;
 	u64		weight;
 	u64		min;
-	u64		limit;
+	u64		green_limit;
 	u32		spare;
-	u32		packet_limit;
 
 	u64		average ____cacheline_aligned;
 	u64		now;
@@ -219,7 +222,7 @@ struct abe_sched_data {
 	bool		due_stale;
 	bool		segments;
 	u64		memory;
-	u64		green_limit;
+	int		quota;
 	const u64	*due;
 	u64		ahead;
 	struct abe_fifo	fifo[ABE_COLOURS];
@@ -228,7 +231,9 @@ struct abe_sched_data {
 	struct abe_rnd	rnd;
 	const struct abe_spacing *spacing;
 	u32		flags;
+	u64		limit;
 	u64		memory_limit;
+	u32		packet_limit;
 	u64		memory_max;
 	struct sk_buff	*due_last;
 	u64		due_counted;
@@ -424,6 +429,7 @@ static void abe_scale(struct Qdisc *sch)
 	q->min = q->red.min;
 	abe_bias(q);
 	q->memory_limit = abe_memory_limit(q, mtu);
+	q->quota = 0;		/* that of other limits */
 
 	/* -log2(1 - w) for each packet, 48 fraction bits, times packets/ns */
 	if (q->weight >= ABE_Q31_ONE)
@@ -653,11 +659,8 @@ static __always_inline u64 abe_green_ahead(const struct abe_sched_data *q)
 /* Stage two; true if the green bound could not be kept. */
 static __always_inline bool abe_late(struct abe_sched_data *q)
 {
-	u64 ahead;
+	u64 ahead = abe_green_ahead(q);
 
-	if (unlikely(q->due_stale))
-		abe_count_due(q, q->now);
-	ahead = abe_green_ahead(q);
 	q->ahead += ahead;
 	return ahead > q->green_limit;
 }
@@ -683,11 +686,13 @@ static noinline int abe_lose(struct sk_buff *skb, struct Qdisc *sch,
 	return NET_XMIT_CN;
 }
 
-static __always_inline void abe_append(struct sk_buff *skb, struct Qdisc *sch,
-				       struct abe_fifo *f)
+/* A packet has passed all stages. */
+static __always_inline int abe_append(struct sk_buff *skb, struct Qdisc *sch,
+				      struct abe_fifo *f)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
 	struct abe_cb *cb = abe_cb(skb);
+	u32 len = qdisc_pkt_len(skb);
 
 	/* A nanosecond after the one before, so that they stay in order. */
 	cb->arrived = ++q->now;
@@ -696,10 +701,67 @@ static __always_inline void abe_append(struct sk_buff *skb, struct Qdisc *sch,
 	*f->tail = skb;
 	f->tail = &skb->next;
 
+	q->memory += skb->truesize;
 	f->n.in[ABE_PACKETS]++;
-	f->n.in[ABE_BYTES] += qdisc_pkt_len(skb);
-	qdisc_qstats_backlog_inc(sch, skb);
+	f->n.in[ABE_BYTES] += len;
+	sch->qstats.backlog += len;
 	sch->q.qlen++;
+	return NET_XMIT_SUCCESS;
+}
+
+/* How many more packets fit, whatever they are. */
+static int abe_quota(const struct abe_sched_data *q)
+{
+	u64 memory = q->memory_limit - min(q->memory, q->memory_limit);
+	u64 size = q->limit - min_t(u64, *q->queued, q->limit);
+	u32 packets = q->packet_limit - min(abe_qlen(q), q->packet_limit);
+
+	if (!(q->flags & TCA_ABE_F_SPLIT_GSO))
+		return 0;
+	if (q->unit == ABE_BYTES)
+		size >>= ABE_PACKET_SHIFT;
+	return min3(size, memory >> ABE_PACKET_SHIFT, min_t(u64, packets, S32_MAX));
+}
+
+/* Stage three, where not any packet may fit. */
+static noinline int abe_admit_tight(struct sk_buff *skb, struct Qdisc *sch,
+				    struct sk_buff **to_free,
+				    struct abe_fifo *f)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+
+	q->quota = abe_quota(q) - 1;
+	if ((u64)*q->queued + abe_size(q, skb) > q->limit ||
+	    q->memory + skb->truesize > q->memory_limit ||
+	    abe_qlen(q) >= q->packet_limit)
+		return abe_lose(skb, sch, to_free, f, ABE_LIMIT);
+	return abe_append(skb, sch, f);
+}
+
+/* Stage three. */
+static __always_inline int abe_admit_in_time(struct sk_buff *skb,
+					     struct Qdisc *sch,
+					     struct sk_buff **to_free,
+					     struct abe_fifo *f)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+
+	if (unlikely(--q->quota < 0))
+		return abe_admit_tight(skb, sch, to_free, f);
+	return abe_append(skb, sch, f);
+}
+
+/* Stages two and three of the first green packet after a reading. */
+static noinline int abe_admit_green(struct sk_buff *skb, struct Qdisc *sch,
+				    struct sk_buff **to_free,
+				    struct abe_fifo *f)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+
+	abe_count_due(q, q->now);
+	if (abe_late(q))
+		return abe_lose(skb, sch, to_free, f, ABE_LATE);
+	return abe_admit_in_time(skb, sch, to_free, f);
 }
 
 /* Stages two and three. */
@@ -709,21 +771,14 @@ static __always_inline int abe_admit_passed(struct sk_buff *skb,
 					    struct abe_fifo *f)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
-	u64 memory;
 
-	if (f == &q->fifo[ABE_GREEN] && abe_late(q))
-		return abe_lose(skb, sch, to_free, f, ABE_LATE);
-	memory = q->memory + skb->truesize;
-	if (unlikely((u64)*q->queued + abe_size(q, skb) > q->limit ||
-		     memory > q->memory_limit ||
-		     (q->packet_limit != U32_MAX &&
-		      abe_qlen(q) >= q->packet_limit)))
-		return abe_lose(skb, sch, to_free, f, ABE_LIMIT);
-	q->memory = memory;
-	if (unlikely(memory > q->memory_max))
-		q->memory_max = memory;
-	abe_append(skb, sch, f);
-	return NET_XMIT_SUCCESS;
+	if (f == &q->fifo[ABE_GREEN]) {
+		if (unlikely(q->due_stale))
+			return abe_admit_green(skb, sch, to_free, f);
+		if (unlikely(abe_late(q)))
+			return abe_lose(skb, sch, to_free, f, ABE_LATE);
+	}
+	return abe_admit_in_time(skb, sch, to_free, f);
 }
 
 /* A first-stage loss, unless the packet can be marked instead. */
@@ -741,8 +796,10 @@ static noinline int abe_admit_lost(struct sk_buff *skb, struct Qdisc *sch,
 		return abe_admit_passed(skb, sch, to_free, f);
 	}
 	/* w_l is measured even while stage one takes all green. */
-	if (f == &q->fifo[ABE_GREEN])
+	if (f == &q->fifo[ABE_GREEN]) {
+		abe_count_due(q, q->now);
 		abe_late(q);
+	}
 	return abe_lose(skb, sch, to_free, f, ABE_EARLY);
 }
 
@@ -910,6 +967,8 @@ static __always_inline void abe_read_clock(struct Qdisc *sch)
 	q->tick = jiffies;
 	q->ticks = q->ticks_max;
 	q->due_stale = true;
+	if (q->memory > q->memory_max)
+		q->memory_max = q->memory;
 	if (unlikely(abe_empty(q)))
 		abe_wake(q);
 	if (unlikely(q->now >= q->update_at))
@@ -991,11 +1050,13 @@ static __always_inline struct sk_buff *abe_next(struct abe_sched_data *q,
 
 /* Take the head of @f, @skb, off its queue and off the core's books. */
 static __always_inline void abe_take(struct sk_buff *skb, struct Qdisc *sch,
-				     struct abe_fifo *f)
+				     struct abe_fifo *f, u32 len)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
 
 	q->memory -= skb->truesize;
+	sch->qstats.backlog -= len;
+	sch->q.qlen--;
 	f->head = skb->next;
 	if (unlikely(!f->head)) {
 		f->tail = &f->head;
@@ -1003,8 +1064,6 @@ static __always_inline void abe_take(struct sk_buff *skb, struct Qdisc *sch,
 			abe_idle(q, q->now);
 	}
 	skb_mark_not_on_list(skb);
-	qdisc_qstats_backlog_dec(sch, skb);
-	sch->q.qlen--;
 }
 
 /* --- a queue that has become too long --- */
@@ -1064,7 +1123,7 @@ static struct sk_buff *abe_trim(struct Qdisc *sch, unsigned int keep)
 		abe_qlen(q) > q->packet_limit)) {
 		f = abe_spare(q);
 		skb = f->head;
-		abe_take(skb, sch, f);
+		abe_take(skb, sch, f, qdisc_pkt_len(skb));
 		f->n.in[ABE_BYTES] -= qdisc_pkt_len(skb);
 		abe_unqueue(q, f, 1);
 		trace_abe_drop(sch, abe_colour_of(q, f), ABE_LIMIT,
@@ -1132,14 +1191,15 @@ static __always_inline struct sk_buff *abe_send(struct sk_buff *skb,
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
 	u64 sojourn = q->now - abe_cb(skb)->arrived;
+	u32 len = qdisc_pkt_len(skb);
 
-	abe_take(skb, sch, f);
+	abe_take(skb, sch, f, len);
 	f->n.out[ABE_PACKETS]++;
-	f->n.out[ABE_BYTES] += qdisc_pkt_len(skb);
+	f->n.out[ABE_BYTES] += len;
 	f->n.delay += sojourn;
 	if (unlikely(sojourn > f->n.delay_max))
 		f->n.delay_max = sojourn;
-	abe_bstats_update(sch, skb, q->segments);
+	abe_bstats_update(sch, skb, len, q->segments);
 	if (trace_abe_dequeue_enabled())
 		return abe_dequeue_traced(skb, sch, f);
 	return skb;
@@ -1463,6 +1523,7 @@ static int abe_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 	abe_colour_stats(&q->fifo[ABE_GREEN], &st.green);
 	abe_colour_stats(&q->fifo[ABE_BLUE], &st.blue);
 	st.memory_used = q->memory;
+	q->memory_max = max(q->memory_max, q->memory);
 	st.memory_max = q->memory_max;
 	st.memory_limit = q->memory_limit;
 	sch_tree_unlock(sch);
