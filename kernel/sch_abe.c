@@ -156,7 +156,6 @@ struct abe_fifo {
  * @queued:	size of the queue, in the core's books
  * @weight:	w, Q31
  * @min:	lower threshold of stage one, Q32.32
- * @green_limit: in force, bytes or packets
  * @spare:	bytes up to which stage one takes nothing (unit time), else 0
  *
  * Moved by packets:
@@ -164,7 +163,8 @@ struct abe_fifo {
  * @now:	last reading of the clock, ns, and one for each arrival since
  * @tick:	jiffies then; something else if the next arrival is to read it
  * @ticks:	departures until the next reading
- * @due_stale:	more blue may be due than @due says
+ * @green_room:	what may be ahead of green without a second look: @green_limit,
+ *		or -1 if more blue may be due than @due says
  * @segments:	there may be whole GSO packets in the queue
  * @memory:	queued now, bytes of skb->truesize
  * @quota:	packets that fit without a look at the limits
@@ -179,6 +179,7 @@ struct abe_fifo {
  * @spacing:	of first-stage losses
  * @flags:	TCA_ABE_F_*
  * @limit:	in force, bytes or packets
+ * @green_limit: likewise
  * @memory_limit: in force, bytes of skb->truesize
  * @packet_limit: packets, while the drain rate is not known (unit time)
  * @memory_max:	the most that @memory has been when the clock was read
@@ -212,17 +213,16 @@ struct abe_sched_data {
 	const u32	*queued;
 	u64		weight;
 	u64		min;
-	u64		green_limit;
 	u32		spare;
 
 	u64		average ____cacheline_aligned;
 	u64		now;
 	unsigned long	tick;
 	int		ticks;
-	bool		due_stale;
 	bool		segments;
-	u64		memory;
 	int		quota;
+	u64		memory;
+	s64		green_room;
 	const u64	*due;
 	u64		ahead;
 	struct abe_fifo	fifo[ABE_COLOURS];
@@ -232,6 +232,7 @@ struct abe_sched_data {
 	const struct abe_spacing *spacing;
 	u32		flags;
 	u64		limit;
+	u64		green_limit;
 	u64		memory_limit;
 	u32		packet_limit;
 	u64		memory_max;
@@ -429,7 +430,8 @@ static void abe_scale(struct Qdisc *sch)
 	q->min = q->red.min;
 	abe_bias(q);
 	q->memory_limit = abe_memory_limit(q, mtu);
-	q->quota = 0;		/* that of other limits */
+	q->quota = 0;		/* these were by other limits */
+	q->green_room = -1;
 
 	/* -log2(1 - w) for each packet, 48 fraction bits, times packets/ns */
 	if (q->weight >= ABE_Q31_ONE)
@@ -526,26 +528,30 @@ static noinline int abe_dscp(const struct sk_buff *skb)
 	return (ip[0] & 0xf) << 2 | ip[1] >> 6;
 }
 
-static struct abe_fifo *abe_dscp_colour(struct abe_sched_data *q, int dscp)
-{
-	return &q->fifo[q->green_dscp >> dscp & 1];
-}
-
-/* Queue of most packets, by DSCP; NULL where that takes more than a look. */
-static __always_inline struct abe_fifo *
-abe_plain_colour(struct abe_sched_data *q, const struct sk_buff *skb)
+/* The same for most packets; -1 where their colour takes more than a look. */
+static __always_inline int abe_plain_dscp(const struct abe_sched_data *q,
+					  const struct sk_buff *skb)
 {
 	const u8 *ip = skb_network_header(skb);
 
 	if (unlikely(skb_tail_pointer(skb) - ip < 2 ||
 		     skb->priority >= q->priority ||
 		     rcu_access_pointer(q->filters)))
-		return NULL;
+		return -1;
 	if (likely(skb->protocol == htons(ETH_P_IP)))
-		return abe_dscp_colour(q, ip[1] >> 2);
+		return ip[1] >> 2;
 	if (skb->protocol == htons(ETH_P_IPV6))
-		return abe_dscp_colour(q, (ip[0] & 0xf) << 2 | ip[1] >> 6);
-	return NULL;
+		return (ip[0] & 0xf) << 2 | ip[1] >> 6;
+	return -1;
+}
+
+static __always_inline struct abe_fifo *
+abe_dscp_colour(struct abe_sched_data *q, int dscp)
+{
+	struct abe_fifo *f = &q->fifo[q->green_dscp >> dscp & 1];
+
+	OPTIMIZER_HIDE_VAR(f);	/* or it would be worked out again and again */
+	return f;
 }
 
 /*
@@ -641,14 +647,14 @@ static void abe_count_due(struct abe_sched_data *q, u64 now)
 		skb = skb->next;
 	}
 	q->due_counted = due;
-	q->due_stale = due - gone > q->green_limit;
+	q->green_room = due - gone > q->green_limit ? -1 : (s64)q->green_limit;
 }
 
 /*
  * What a green packet arriving now finds ahead of it: green, and blue whose
  * deadline has come.
  */
-static __always_inline u64 abe_green_ahead(const struct abe_sched_data *q)
+static __always_inline s64 abe_green_ahead(const struct abe_sched_data *q)
 {
 	u64 gone = q->fifo[ABE_BLUE].n.out[q->unit];
 
@@ -657,12 +663,14 @@ static __always_inline u64 abe_green_ahead(const struct abe_sched_data *q)
 }
 
 /* Stage two; true if the green bound could not be kept. */
-static __always_inline bool abe_late(struct abe_sched_data *q)
+static bool abe_late(struct abe_sched_data *q)
 {
-	u64 ahead = abe_green_ahead(q);
+	s64 ahead;
 
+	abe_count_due(q, q->now);
+	ahead = abe_green_ahead(q);
 	q->ahead += ahead;
-	return ahead > q->green_limit;
+	return ahead > (s64)q->green_limit;
 }
 
 /*
@@ -751,15 +759,12 @@ static __always_inline int abe_admit_in_time(struct sk_buff *skb,
 	return abe_append(skb, sch, f);
 }
 
-/* Stages two and three of the first green packet after a reading. */
-static noinline int abe_admit_green(struct sk_buff *skb, struct Qdisc *sch,
-				    struct sk_buff **to_free,
-				    struct abe_fifo *f)
+/* Stages two and three of a green packet that is late, or perhaps. */
+static noinline int abe_admit_late(struct sk_buff *skb, struct Qdisc *sch,
+				   struct sk_buff **to_free,
+				   struct abe_fifo *f)
 {
-	struct abe_sched_data *q = qdisc_priv(sch);
-
-	abe_count_due(q, q->now);
-	if (abe_late(q))
+	if (abe_late(qdisc_priv(sch)))
 		return abe_lose(skb, sch, to_free, f, ABE_LATE);
 	return abe_admit_in_time(skb, sch, to_free, f);
 }
@@ -771,12 +776,13 @@ static __always_inline int abe_admit_passed(struct sk_buff *skb,
 					    struct abe_fifo *f)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
+	s64 ahead;
 
 	if (f == &q->fifo[ABE_GREEN]) {
-		if (unlikely(q->due_stale))
-			return abe_admit_green(skb, sch, to_free, f);
-		if (unlikely(abe_late(q)))
-			return abe_lose(skb, sch, to_free, f, ABE_LATE);
+		ahead = abe_green_ahead(q);
+		if (unlikely(ahead > q->green_room))
+			return abe_admit_late(skb, sch, to_free, f);
+		q->ahead += ahead;
 	}
 	return abe_admit_in_time(skb, sch, to_free, f);
 }
@@ -796,10 +802,8 @@ static noinline int abe_admit_lost(struct sk_buff *skb, struct Qdisc *sch,
 		return abe_admit_passed(skb, sch, to_free, f);
 	}
 	/* w_l is measured even while stage one takes all green. */
-	if (f == &q->fifo[ABE_GREEN]) {
-		abe_count_due(q, q->now);
+	if (f == &q->fifo[ABE_GREEN])
 		abe_late(q);
-	}
 	return abe_lose(skb, sch, to_free, f, ABE_EARLY);
 }
 
@@ -813,7 +817,7 @@ static noinline int abe_admit_exposed(struct sk_buff *skb, struct Qdisc *sch,
 	bool bytemode = q->flags & TCA_ABE_F_BYTEMODE;
 	u64 packet = 0;
 
-	if (green && !bytemode)
+	if (green && !bytemode && q->spacing->drawn)
 		packet = abe_red_probability(&q->red, q->average);
 	if (abe_gap_reached(&f->gap, q->spacing, green || bytemode, packet,
 			    &q->rnd))
@@ -966,7 +970,7 @@ static __always_inline void abe_read_clock(struct Qdisc *sch)
 	q->now = max(ktime_get_ns(), last);	/* arrivals may be ahead of it */
 	q->tick = jiffies;
 	q->ticks = q->ticks_max;
-	q->due_stale = true;
+	q->green_room = -1;
 	if (q->memory > q->memory_max)
 		q->memory_max = q->memory;
 	if (unlikely(abe_empty(q)))
@@ -990,22 +994,17 @@ static int abe_taken(struct sk_buff *skb, struct Qdisc *sch,
 	return taken;
 }
 
-/*
- * An arrival with more to do than its own admission, in the order in which it
- * is done. @f is the packet's queue, or NULL if that is still to be found.
- */
+/* An arrival with more to do than its own admission, in the order of doing it. */
 static noinline int abe_enqueue_slow(struct sk_buff *skb, struct Qdisc *sch,
-				     struct sk_buff **to_free,
-				     struct abe_fifo *f)
+				     struct sk_buff **to_free)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
+	struct abe_fifo *f;
 	int taken;
 
-	if (!f) {
-		f = abe_colour(sch, skb, &taken);
-		if (!f)
-			return abe_taken(skb, sch, to_free, taken);
-	}
+	f = abe_colour(sch, skb, &taken);
+	if (!f)
+		return abe_taken(skb, sch, to_free, taken);
 	if (READ_ONCE(jiffies) != q->tick)
 		abe_read_clock(sch);
 	if (skb_is_gso(skb)) {
@@ -1020,11 +1019,12 @@ static int abe_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 		       struct sk_buff **to_free)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
-	struct abe_fifo *f = abe_plain_colour(q, skb);
+	int dscp = abe_plain_dscp(q, skb);
 
-	if (unlikely(!f || READ_ONCE(jiffies) != q->tick || skb_is_gso(skb)))
-		return abe_enqueue_slow(skb, sch, to_free, f);
-	return abe_admit(skb, sch, to_free, f);
+	if (unlikely(dscp < 0 || READ_ONCE(jiffies) != q->tick ||
+		     skb_is_gso(skb)))
+		return abe_enqueue_slow(skb, sch, to_free);
+	return abe_admit(skb, sch, to_free, abe_dscp_colour(q, dscp));
 }
 
 /* --- earliest deadline first --- */
@@ -1072,7 +1072,7 @@ static __always_inline void abe_take(struct sk_buff *skb, struct Qdisc *sch,
 static void abe_forget_due(struct abe_sched_data *q)
 {
 	q->due_counted = 0;
-	q->due_stale = true;
+	q->green_room = -1;
 }
 
 /*
