@@ -82,7 +82,10 @@ enum abe_stage { ABE_EARLY, ABE_LATE, ABE_LIMIT, ABE_STAGES };
 #define ABE_CLOCK_NS	(128 * NSEC_PER_USEC)
 #define ABE_CLOCK_TICKS	32
 
-/* With D below this, all of blue counts as due. */
+/*
+ * With D below this, all of blue counts as due: it could come due between two
+ * readings of the clock, by a nanosecond for each of 100,000 arrivals.
+ */
 #define ABE_NO_OFFSET	(100 * NSEC_PER_USEC)
 
 /* No packet but a whole GSO one is longer, or takes more memory: 2^17 bytes. */
@@ -1212,11 +1215,11 @@ static noinline struct sk_buff *abe_dequeue_clock(struct sk_buff *skb,
 	struct abe_sched_data *q = qdisc_priv(sch);
 
 	abe_read_clock(sch);
-	if (unlikely(q->now >= q->drain_at)) {
+	skb = abe_send(skb, sch, f);
+	/* Not before: what it drops must not be what a parent was shown. */
+	if (unlikely(q->now >= q->drain_at))
 		abe_drain(sch, q->now);
-		skb = abe_next(q, &f);	/* that may have dropped some */
-	}
-	return abe_send(skb, sch, f);
+	return skb;
 }
 
 static struct sk_buff *abe_dequeue(struct Qdisc *sch)

@@ -142,7 +142,7 @@ struct tc_abe_colour {
  * @green:	counters of the green packets
  * @blue:	counters of the blue packets
  * @memory_used: memory of the queued packets, bytes
- * @memory_max:	the most that it has been when the clock was read, or this
+ * @memory_max:	the most that was seen of it, at readings of the clock and here
  * @memory_limit: the limit in force
  *
  * New members go to the end; a reader checks the size it was given.
