@@ -18,6 +18,14 @@
 #define ABE_MAX_PACKETS	0x100000U	/* 2^20 */
 
 /*
+ * gamma2: 0.4 of [ABE99] 5.2; in unit time loop load smooths the delays over ten
+ * seconds instead, as blue's move with each of TCP's cycles, which a bias that
+ * followed them would miss by half of one.
+ */
+#define ABE_GAMMA2_PAPER	((u32)(ABE_Q31_ONE * 2ULL / 5))
+#define ABE_GAMMA2_SLOW		((u32)DIV_ROUND_CLOSEST(ABE_Q31_ONE * 19ULL, 20))
+
+/*
  * The fastest link, bytes/s: no rate is taken for more, or the quotients of
  * mul_u64_u64_div_u64(), which traps when they do not fit, might not fit.
  */
@@ -192,18 +200,20 @@ static void abe_defaults(struct abe_config *cfg, u32 unit)
 			[TCA_ABE_PROBABILITY] = (u32)(ABE_Q31_ONE * 15ULL / 100),
 			[TCA_ABE_AVPKT] = 1000,
 			[TCA_ABE_FLAGS] = TCA_ABE_F_SPLIT_GSO |
-					  (time ? TCA_ABE_F_ECN : 0),
+					  (time ? TCA_ABE_F_ECN |
+						  TCA_ABE_F_BYTEMODE : 0),
 			[TCA_ABE_SPACING] = TCA_ABE_SPACING_UNIFORM,
 			[TCA_ABE_LOOP] = time ? TCA_ABE_LOOP_LOAD :
 						TCA_ABE_LOOP_PAPER,
-			[TCA_ABE_RTT] = 180 * USEC_PER_MSEC,
+			[TCA_ABE_RTT] = (time ? 100 : 180) * USEC_PER_MSEC,
 			[TCA_ABE_INTERVAL] = 500 * USEC_PER_MSEC,
 			[TCA_ABE_K1] = DIV_ROUND_CLOSEST(11 << 16, 10),
 			[TCA_ABE_K2] = 20 * USEC_PER_MSEC,
 			[TCA_ABE_K3] = 2 * USEC_PER_SEC,
 			[TCA_ABE_K4] = 500,
 			[TCA_ABE_GAMMA1] = (u32)(ABE_Q31_ONE * 4ULL / 5),
-			[TCA_ABE_GAMMA2] = (u32)(ABE_Q31_ONE * 2ULL / 5),
+			[TCA_ABE_GAMMA2] = time ? ABE_GAMMA2_SLOW :
+						  ABE_GAMMA2_PAPER,
 			[TCA_ABE_GAMMA3] = (u32)(ABE_Q31_ONE * 2ULL / 5),
 			[TCA_ABE_LAMBDA] = (u32)(ABE_Q31_ONE * 2ULL / 5),
 			[TCA_ABE_OFFSET] = 100 * USEC_PER_MSEC,
@@ -296,6 +306,8 @@ static int abe_parse(struct abe_config *cfg, struct nlattr *opt, bool new,
 		cfg->green_dscp = nla_get_u64(tb[TCA_ABE_GREEN_DSCP]);
 	if (tb[TCA_ABE_SEED])
 		cfg->seed = nla_get_u64(tb[TCA_ABE_SEED]);
+	if (new && !tb[TCA_ABE_GAMMA2] && cfg->v[TCA_ABE_LOOP] == TCA_ABE_LOOP_PAPER)
+		cfg->v[TCA_ABE_GAMMA2] = ABE_GAMMA2_PAPER;
 	if (new && !tb[TCA_ABE_OFFSET])
 		cfg->v[TCA_ABE_OFFSET] = min(cfg->v[TCA_ABE_OFFSET],
 					     cfg->v[TCA_ABE_OFFSET_MAX]);

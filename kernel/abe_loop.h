@@ -22,6 +22,10 @@
  *	loop paper:  D += K2 * (w_l / (lambda*L_0) - 1) + K3 * q''_g
  *	loop load:   D += K3 * q''_g - K4
  *
+ * Losses are compared as the first stage hands them out. Where that weighs
+ * packets by size (bytemode), arrivals are counted in bytes: else the loop would
+ * raise alpha until small green packets were lost as often as large ones.
+ *
  * Where blue loses a sixth of its packets, the bias asks for more green losses
  * than there is green: the square root law that it comes from ends there. A
  * TCP-friendly flow that loses every second packet sends about one a round
@@ -42,8 +46,18 @@ enum abe_colour { ABE_BLUE, ABE_GREEN, ABE_COLOURS };
 #define ABE_ALPHA_STEP	0x100000000LL
 /* loop load never asks for more than half of green: log2(1/2), Q40. */
 #define ABE_LOG_LOSS_MOST	((ABE_LOSS_SHIFT - 1) * 0x100000000LL)
-/* The measured ratio of arrivals saturates here before it is smoothed. */
+/* The ratio of green to blue saturates here. */
 #define ABE_SHARE_MAX	(4ULL << ABE_LOSS_SHIFT)
+/* Fraction bits of packets that were weighed by size. */
+#define ABE_WEIGHED_SHIFT	8
+/* Fraction bits of the smoothed loads, which saturate: 0.4 Tb/s for 10 s. */
+#define ABE_LOAD_SHIFT	24
+#define ABE_LOAD_MAX	((1ULL << 39) - 1)
+/*
+ * loop load takes an interval's second-stage losses for those of so many green
+ * arrivals at least: one of ten packets lost is no ratio of a tenth yet.
+ */
+#define ABE_LATE_BASE	100U
 /* Queueing delays saturate here (ns, 68 s): tau fits into 37 bits. */
 #define ABE_DELAY_MAX	0xfffffffffULL
 
@@ -51,7 +65,7 @@ enum abe_colour { ABE_BLUE, ABE_GREEN, ABE_COLOURS };
  * struct abe_loop_parms - configuration of the control loop
  * @kind:	enum tca_abe_loop
  * @k1:		gain of log(alpha), Q16.16
- * @gamma1:	smoothing of q_b, q'_g and the share of green, Q31 in [0, 1)
+ * @gamma1:	smoothing of q_b, q'_g and the loads, Q31 in [0, 1)
  * @gamma2:	smoothing of the delays, Q31
  * @gamma3:	smoothing of q''_g, Q31
  * @lambda:	safety margin of the green bound, Q31 in (0, 1]
@@ -80,7 +94,11 @@ struct abe_loop_parms {
 /**
  * struct abe_loop_sample - what was measured over one interval
  * @arrived:	packets of each colour
- * @early:	first-stage losses and marks of each colour
+ * @exposed:	likewise, but as the first stage weighs them: with bytemode each
+ *		by its size over avpkt; ABE_WEIGHED_SHIFT fraction bits
+ * @lost:	first-stage losses and marks of each colour, one each, and losses
+ *		in the full buffer, weighed like @exposed
+ * @load:	bytes of each colour, or packets if that is the unit
  * @late:	second-stage losses of green
  * @sent:	departures of each colour
  * @delay:	sum of the departures' queueing delays, ns
@@ -88,15 +106,17 @@ struct abe_loop_parms {
  * @looks:	green arrivals that looked
  * @green_limit: L_0, in the unit of @ahead, at least 1
  *
- * A loss of blue in the full buffer counts as @early: q_b is the blue loss
- * ratio, whatever took the packet.
+ * q_b is the blue loss ratio, whatever took the packet, and q'_g that of green
+ * but for the second stage, which is no price for anything.
  */
 struct abe_loop_sample {
 	u32	arrived[ABE_COLOURS];
-	u32	early[ABE_COLOURS];
 	u32	sent[ABE_COLOURS];
 	u32	late;
 	u32	looks;
+	u64	exposed[ABE_COLOURS];
+	u64	lost[ABE_COLOURS];
+	u64	load[ABE_COLOURS];
 	u64	delay[ABE_COLOURS];
 	u64	ahead;
 	u64	green_limit;
@@ -107,7 +127,8 @@ struct abe_loop_sample {
  * @loss_blue:	q_b, Q40
  * @loss_early:	q'_g, Q40
  * @loss_late:	q''_g, Q40
- * @share:	ratio of green to blue arrivals, Q40
+ * @load:	bytes or packets of an interval, ABE_LOAD_SHIFT fraction bits
+ * @share:	ratio of green to blue @load, Q40, at most ABE_SHARE_MAX
  * @delay:	d_b and d_g, ns
  * @offset:	D, ns, in [0, offset_max]
  * @log_alpha:	log2(alpha), 32 fraction bits, in [0, log_alpha_max]
@@ -119,6 +140,7 @@ struct abe_loop {
 	u64	loss_blue;
 	u64	loss_early;
 	u64	loss_late;
+	u64	load[ABE_COLOURS];
 	u64	share;
 	u64	delay[ABE_COLOURS];
 	s64	offset;
@@ -166,45 +188,63 @@ static inline s64 abe_required_bias(const struct abe_loop_parms *prm,
 }
 
 /* Half a packet of the interval's arrivals, as the filter lets it through. */
-static inline u64 abe_resolution(u32 arrived, u32 gamma1)
+static inline u64 abe_resolution(u64 exposed, u32 gamma1)
 {
-	return max(1ULL, mul_u64_u32_shr(abe_ratio(1, 2ULL * arrived,
-						   ABE_LOSS_SHIFT),
+	return max(1ULL, mul_u64_u32_shr(abe_ratio(1 << (ABE_WEIGHED_SHIFT - 1),
+						   exposed, ABE_LOSS_SHIFT),
 					 ABE_Q31_ONE - gamma1, 31));
 }
 
-/* Smooth the interval's losses, delays and share; what was not seen stays. */
+/* Loss ratio of a colour; without arrivals it stays. */
+static inline u64 abe_loop_loss(u64 old, const struct abe_loop_sample *s,
+				enum abe_colour c, u32 gamma1)
+{
+	if (!s->exposed[c])
+		return old;
+	return abe_ewma(old, abe_ratio(min(s->lost[c], s->exposed[c]),
+				       s->exposed[c], ABE_LOSS_SHIFT), gamma1);
+}
+
+/*
+ * Share of green. The loads are smoothed and not their ratio, so that an interval
+ * with hardly any packets counts for hardly anything.
+ */
+static inline void abe_loop_share(struct abe_loop *loop,
+				  const struct abe_loop_sample *s, u32 gamma1)
+{
+	int c;
+
+	if (!s->load[ABE_BLUE] && !s->load[ABE_GREEN])
+		return;
+	for (c = 0; c < ABE_COLOURS; c++)
+		loop->load[c] = abe_ewma(loop->load[c],
+					 min(s->load[c], ABE_LOAD_MAX) <<
+					 ABE_LOAD_SHIFT, gamma1);
+	loop->share = min(abe_ratio(loop->load[ABE_GREEN], loop->load[ABE_BLUE],
+				    ABE_LOSS_SHIFT), ABE_SHARE_MAX);
+}
+
+/* Smooth the interval's losses, delays and loads; what was not seen stays. */
 static inline void abe_loop_measure(struct abe_loop *loop,
 				    const struct abe_loop_parms *prm,
 				    const struct abe_loop_sample *s)
 {
-	const u32 *n = s->arrived;
+	u32 green = s->arrived[ABE_GREEN];
 	int c;
 
-	if (n[ABE_BLUE])
-		loop->loss_blue = abe_ewma(loop->loss_blue,
-					   abe_ratio(min(s->early[ABE_BLUE],
-							 n[ABE_BLUE]),
-						     n[ABE_BLUE],
-						     ABE_LOSS_SHIFT),
-					   prm->gamma1);
-	if (n[ABE_GREEN]) {
-		loop->loss_early = abe_ewma(loop->loss_early,
-					    abe_ratio(s->early[ABE_GREEN],
-						      n[ABE_GREEN],
-						      ABE_LOSS_SHIFT),
-					    prm->gamma1);
+	loop->loss_blue = abe_loop_loss(loop->loss_blue, s, ABE_BLUE,
+					prm->gamma1);
+	loop->loss_early = abe_loop_loss(loop->loss_early, s, ABE_GREEN,
+					 prm->gamma1);
+	if (green) {
+		if (prm->kind == TCA_ABE_LOOP_LOAD)
+			green = max(green, ABE_LATE_BASE);
 		loop->loss_late = abe_ewma(loop->loss_late,
-					   abe_ratio(s->late, n[ABE_GREEN],
+					   abe_ratio(s->late, green,
 						     ABE_LOSS_SHIFT),
 					   prm->gamma3);
 	}
-	if (n[ABE_BLUE] || n[ABE_GREEN])
-		loop->share = abe_ewma(loop->share,
-				       min(abe_ratio(n[ABE_GREEN], n[ABE_BLUE],
-						     ABE_LOSS_SHIFT),
-					   ABE_SHARE_MAX),
-				       prm->gamma1);
+	abe_loop_share(loop, s, prm->gamma1);
 	for (c = 0; c < ABE_COLOURS; c++)
 		if (s->sent[c])
 			loop->delay[c] =
@@ -225,13 +265,13 @@ static inline void abe_loop_alpha(struct abe_loop *loop,
 	u64 blue, green;
 	s64 wanted, step;
 
-	if (!s->arrived[ABE_GREEN] || !s->arrived[ABE_BLUE] ||
-	    !(s->early[ABE_BLUE] + s->early[ABE_GREEN]))
+	if (!s->exposed[ABE_GREEN] || !s->exposed[ABE_BLUE] ||
+	    !(s->lost[ABE_BLUE] | s->lost[ABE_GREEN]))
 		return;
 	blue = max(loop->loss_blue,
-		   abe_resolution(s->arrived[ABE_BLUE], prm->gamma1));
+		   abe_resolution(s->exposed[ABE_BLUE], prm->gamma1));
 	green = max(loop->loss_early,
-		    abe_resolution(s->arrived[ABE_GREEN], prm->gamma1));
+		    abe_resolution(s->exposed[ABE_GREEN], prm->gamma1));
 	wanted = abe_log2(blue) + loop->log_target;
 	if (prm->kind == TCA_ABE_LOOP_LOAD)
 		wanted = min(wanted, ABE_LOG_LOSS_MOST);

@@ -20,8 +20,10 @@ TRACE_DEFINE_ENUM(ABE_GREEN);
 	__print_symbolic(s, { 0, "early" }, { 1, "late" }, { 2, "limit" })
 
 /*
- * One update of the control loop: what was measured, what came out. Losses
- * and share are Q40, delays and D ns, alpha and its target Q16.16.
+ * One update of the control loop: what was measured, what came out. exposed_*
+ * and lost_* are packets with 8 fraction bits, weighed by size with bytemode;
+ * load_* bytes, or packets if that is the unit. Loss ratios and share are Q40,
+ * delays and D ns, alpha and its target Q16.16.
  */
 TRACE_EVENT(abe_control,
 	TP_PROTO(const struct Qdisc *sch, const struct abe_loop *loop,
@@ -35,8 +37,12 @@ TRACE_EVENT(abe_control,
 		__field(u32, arrived_green)
 		__field(u32, sent_blue)
 		__field(u32, sent_green)
-		__field(u32, lost_blue)
-		__field(u32, early_green)
+		__field(u64, exposed_blue)
+		__field(u64, exposed_green)
+		__field(u64, lost_blue)
+		__field(u64, lost_green)
+		__field(u64, load_blue)
+		__field(u64, load_green)
 		__field(u32, late_green)
 		__field(u32, looks)
 		__field(u64, ahead)
@@ -62,8 +68,12 @@ TRACE_EVENT(abe_control,
 		__entry->arrived_green = s->arrived[ABE_GREEN];
 		__entry->sent_blue = s->sent[ABE_BLUE];
 		__entry->sent_green = s->sent[ABE_GREEN];
-		__entry->lost_blue = s->early[ABE_BLUE];
-		__entry->early_green = s->early[ABE_GREEN];
+		__entry->exposed_blue = s->exposed[ABE_BLUE];
+		__entry->exposed_green = s->exposed[ABE_GREEN];
+		__entry->lost_blue = s->lost[ABE_BLUE];
+		__entry->lost_green = s->lost[ABE_GREEN];
+		__entry->load_blue = s->load[ABE_BLUE];
+		__entry->load_green = s->load[ABE_GREEN];
 		__entry->late_green = s->late;
 		__entry->looks = s->looks;
 		__entry->ahead = s->ahead;
@@ -82,11 +92,13 @@ TRACE_EVENT(abe_control,
 		__entry->alpha = loop->alpha;
 		__entry->target = target;
 	),
-	TP_printk("ifindex=%d handle=%x: arrived_blue=%u arrived_green=%u sent_blue=%u sent_green=%u lost_blue=%u early_green=%u late_green=%u looks=%u ahead=%llu green_limit=%llu delay_sum_blue=%llu delay_sum_green=%llu loss_blue=%llu loss_green_early=%llu loss_green_late=%llu share=%llu delay_blue=%llu delay_green=%llu offset=%llu average=%llu drain_rate=%llu alpha=%u target=%u",
+	TP_printk("ifindex=%d handle=%x: arrived_blue=%u arrived_green=%u sent_blue=%u sent_green=%u exposed_blue=%llu exposed_green=%llu lost_blue=%llu lost_green=%llu load_blue=%llu load_green=%llu late_green=%u looks=%u ahead=%llu green_limit=%llu delay_sum_blue=%llu delay_sum_green=%llu loss_blue=%llu loss_green_early=%llu loss_green_late=%llu share=%llu delay_blue=%llu delay_green=%llu offset=%llu average=%llu drain_rate=%llu alpha=%u target=%u",
 		  __entry->ifindex, __entry->handle >> 16,
 		  __entry->arrived_blue, __entry->arrived_green,
 		  __entry->sent_blue, __entry->sent_green,
-		  __entry->lost_blue, __entry->early_green,
+		  __entry->exposed_blue, __entry->exposed_green,
+		  __entry->lost_blue, __entry->lost_green,
+		  __entry->load_blue, __entry->load_green,
 		  __entry->late_green, __entry->looks, __entry->ahead,
 		  __entry->green_limit, __entry->delay_sum_blue,
 		  __entry->delay_sum_green, __entry->loss_blue,

@@ -111,7 +111,7 @@ enum abe_unit { ABE_PACKETS, ABE_BYTES, ABE_UNITS };
  * @out:	packets sent, and their bytes
  * @delay:	sum of the sent packets' sojourn times, ns
  * @delay_max:	longest sojourn of a sent packet, ns
- * @drops:	packets, by stage
+ * @drops:	packets that were lost, by stage, and their bytes
  * @marks:	packets
  *
  * What is in the queue now is a difference, see abe_held(): one counter less
@@ -122,7 +122,7 @@ struct abe_counters {
 	u64	out[ABE_UNITS];
 	u64	delay;
 	u64	delay_max;
-	u64	drops[ABE_STAGES];
+	u64	drops[ABE_STAGES][ABE_UNITS];
 	u64	marks;
 };
 
@@ -133,10 +133,11 @@ struct abe_counters {
  * @offset:	from the arrival of a packet that comes now to its deadline, ns
  * @slope:	of the colour's probability, see abe_slope()
  * @range:	how far from min on it is as simple as that, Q32.32
+ * @weighed:	likewise, if packets are weighed by their size
  * @gap:	way to the next first-stage loss
  * @n:		counters
  *
- * Two cache lines.
+ * Two cache lines, and one for losses.
  */
 struct abe_fifo {
 	struct sk_buff	*head;
@@ -144,6 +145,7 @@ struct abe_fifo {
 	u64		offset;
 	u64		slope;
 	u64		range;
+	u64		weighed;
 	struct abe_gap	gap;
 	struct abe_counters n;
 } ____cacheline_aligned;
@@ -195,7 +197,6 @@ struct abe_fifo {
  * @drain_bytes: bytes sent by then
  * @idle_from:	when the queue went empty, ns
  * @decay:	ageing of the average while idle, see abe_red_decay()
- * @size_scale:	1 / avpkt, Q31 (bytemode)
  * @green_mark:	value of skb->mark that is green
  * @green_mask:	bits of it that count; 0: none
  * @loop:	control loop
@@ -248,7 +249,6 @@ struct abe_sched_data {
 	u64		drain_bytes;
 	u64		idle_from;
 	u64		decay;
-	u32		size_scale;
 	u32		green_mark;
 	u32		green_mask;
 	struct abe_loop	loop;
@@ -369,30 +369,72 @@ static u64 abe_memory_limit(const struct abe_sched_data *q, u32 mtu)
 }
 
 /*
- * What alpha, D and P make of the colours. Stage one is a multiplication with
- * the slope while the average is within range of min: as long as p is linear
- * and below one, and packets are not weighed.
+ * Stage one is a multiplication with the slope while the average is within range
+ * of min: as long as p is linear and below one.
  */
+static void abe_slope_plain(struct abe_fifo *f, u64 slope, u32 alpha, u64 linear)
+{
+	if (slope >= div_u64(U64_MAX, (alpha >> 16) + 1))
+		return;
+	f->slope = max(mul_u64_u32_shr(slope, alpha, 16), 1ULL);
+	f->range = min(linear, min(div64_u64(U64_MAX, f->slope), 1ULL << 32) *
+			       (ABE_Q31_ONE - 1));
+}
+
+/*
+ * With sizes it is two, the slope being that of a byte, with 16 more fraction
+ * bits. They fit as long as the first product has 44 bits and the size 20.
+ */
+static void abe_slope_weighed(struct abe_fifo *f, u64 slope, u32 alpha, u32 avpkt,
+			      u64 linear)
+{
+	if (slope >= div_u64(U64_MAX, alpha) * avpkt)
+		return;
+	f->slope = max(mul_u64_u64_div_u64(slope, alpha, avpkt), 1ULL);
+	f->weighed = min(linear, min(div64_u64(U64_MAX, f->slope), 1ULL << 18) <<
+				 44);
+}
+
+/* What alpha, D and P make of the colours. */
 static void abe_bias(struct abe_sched_data *q)
 {
-	struct abe_fifo *green = &q->fifo[ABE_GREEN];
-	struct abe_fifo *blue = &q->fifo[ABE_BLUE];
-	u64 slope = q->red.slope;
+	const u32 alpha[ABE_COLOURS] = {
+		[ABE_BLUE] = 1 << 16,
+		[ABE_GREEN] = q->loop.alpha,
+	};
+	u64 linear = q->red.max - q->red.min;
+	struct abe_fifo *f;
+	int c;
 
-	q->due = q->loop.offset < ABE_NO_OFFSET ? &blue->n.in[q->unit] :
+	f = &q->fifo[ABE_BLUE];
+	q->due = q->loop.offset < ABE_NO_OFFSET ? &f->n.in[q->unit] :
 						  &q->due_counted;
-	blue->slope = slope;
-	blue->range = 0;
-	green->range = 0;
-	if (q->flags & TCA_ABE_F_BYTEMODE)
-		return;
-	blue->range = q->red.max - q->red.min;
-	if (slope >= div_u64(U64_MAX, (q->loop.alpha >> 16) + 1))
-		return;
-	green->slope = max(mul_u64_u32_shr(slope, q->loop.alpha, 16), 1ULL);
-	green->range = min(blue->range,
-			   min(div64_u64(U64_MAX, green->slope), 1ULL << 32) *
-			   (ABE_Q31_ONE - 1));
+	for (c = 0; c < ABE_COLOURS; c++) {
+		f = &q->fifo[c];
+		f->range = 0;
+		f->weighed = 0;
+		if (q->flags & TCA_ABE_F_BYTEMODE)
+			abe_slope_weighed(f, q->red.slope, alpha[c],
+					  q->config.v[TCA_ABE_AVPKT], linear);
+		else
+			abe_slope_plain(f, q->red.slope, alpha[c], linear);
+	}
+}
+
+/*
+ * Green can overtake all of blue only with a D of all its delay. So in unit time D
+ * may be as long as the shortest buffer there takes to drain.
+ */
+static s64 abe_offset_max(const struct abe_sched_data *q, u32 mtu)
+{
+	u64 us = q->config.v[TCA_ABE_OFFSET_MAX];
+
+	if (q->config.v[TCA_ABE_UNIT] == TCA_ABE_UNIT_TIME)
+		us = max(us, min_t(u64, ABE_MAX_TIME,
+				   mul_u64_u64_div_u64((u64)mtu * ABE_FLOOR_LIMIT,
+						       USEC_PER_SEC,
+						       q->drain_rate)));
+	return us * NSEC_PER_USEC;
 }
 
 /* Bring everything that depends on the drain rate, P or MTU up to date. */
@@ -431,6 +473,7 @@ static void abe_scale(struct Qdisc *sch)
 	}
 	abe_red_set(&q->red, min, max);
 	q->min = q->red.min;
+	q->loop_parms.offset_max = abe_offset_max(q, mtu);
 	abe_bias(q);
 	q->memory_limit = abe_memory_limit(q, mtu);
 	q->quota = 0;		/* these were by other limits */
@@ -454,32 +497,46 @@ static void abe_scale(struct Qdisc *sch)
 			       1, ABE_CLOCK_TICKS) - 1;
 }
 
-static u64 abe_arrived(const struct abe_counters *n)
+static u64 abe_arrived(const struct abe_counters *n, enum abe_unit unit)
 {
-	return n->in[ABE_PACKETS] + n->drops[ABE_EARLY] + n->drops[ABE_LATE] +
-	       n->drops[ABE_LIMIT];
+	return n->in[unit] + n->drops[ABE_EARLY][unit] +
+	       n->drops[ABE_LATE][unit] + n->drops[ABE_LIMIT][unit];
 }
 
 static void abe_sample(const struct abe_sched_data *q,
 		       struct abe_loop_sample *s)
 {
+	enum abe_unit unit = ABE_PACKETS;
+	u64 lost;
+	u32 one = 1;
 	int c;
 
+	if (q->flags & TCA_ABE_F_BYTEMODE) {
+		unit = ABE_BYTES;
+		one = q->config.v[TCA_ABE_AVPKT];
+	}
 	for (c = 0; c < ABE_COLOURS; c++) {
 		const struct abe_counters *now = &q->fifo[c].n;
 		const struct abe_counters *old = &q->before[c];
 
-		s->arrived[c] = abe_arrived(now) - abe_arrived(old);
+		s->arrived[c] = abe_arrived(now, ABE_PACKETS) -
+				abe_arrived(old, ABE_PACKETS);
+		s->load[c] = abe_arrived(now, q->unit) -
+			     abe_arrived(old, q->unit);
+		s->exposed[c] = abe_arrived(now, unit) - abe_arrived(old, unit);
+		s->exposed[c] = DIV64_U64_ROUND_UP(s->exposed[c] <<
+						   ABE_WEIGHED_SHIFT, one);
+		lost = now->drops[ABE_LIMIT][unit] - old->drops[ABE_LIMIT][unit];
+		s->lost[c] = div_u64(lost << ABE_WEIGHED_SHIFT, one);
+		lost = now->drops[ABE_EARLY][ABE_PACKETS] -
+		       old->drops[ABE_EARLY][ABE_PACKETS] +
+		       now->marks - old->marks;
+		s->lost[c] += lost << ABE_WEIGHED_SHIFT;
 		s->sent[c] = now->out[ABE_PACKETS] - old->out[ABE_PACKETS];
 		s->delay[c] = now->delay - old->delay;
-		s->early[c] = now->drops[ABE_EARLY] - old->drops[ABE_EARLY] +
-			      now->marks - old->marks;
 	}
-	/* q_b is the loss ratio of blue, whatever took the packets. */
-	s->early[ABE_BLUE] += q->fifo[ABE_BLUE].n.drops[ABE_LIMIT] -
-			      q->before[ABE_BLUE].drops[ABE_LIMIT];
-	s->late = q->fifo[ABE_GREEN].n.drops[ABE_LATE] -
-		  q->before[ABE_GREEN].drops[ABE_LATE];
+	s->late = q->fifo[ABE_GREEN].n.drops[ABE_LATE][ABE_PACKETS] -
+		  q->before[ABE_GREEN].drops[ABE_LATE][ABE_PACKETS];
 	s->ahead = q->ahead;
 	s->looks = s->arrived[ABE_GREEN];
 	s->green_limit = max(q->green_limit, 1ULL);
@@ -687,7 +744,8 @@ static noinline int abe_lose(struct sk_buff *skb, struct Qdisc *sch,
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
 
-	f->n.drops[stage]++;
+	f->n.drops[stage][ABE_PACKETS]++;
+	f->n.drops[stage][ABE_BYTES] += qdisc_pkt_len(skb);
 	if (abe_empty(q))
 		abe_tick_over(q);	/* the average goes on ageing */
 	trace_abe_drop(sch, abe_colour_of(q, f), stage, qdisc_pkt_len(skb));
@@ -836,12 +894,12 @@ static noinline int abe_admit_steep(struct sk_buff *skb, struct Qdisc *sch,
 	struct abe_sched_data *q = qdisc_priv(sch);
 	u64 p = abe_red_probability(&q->red, q->average);
 
-	if (!p || *q->queued < q->spare)
+	if (!p)
 		return abe_admit_passed(skb, sch, to_free, f);
 	if (p >= ABE_Q31_ONE)
 		return abe_admit_lost(skb, sch, to_free, f, true);
 	if (q->flags & TCA_ABE_F_BYTEMODE)
-		p = mul_u64_u32_shr(p * qdisc_pkt_len(skb), q->size_scale, 31);
+		p = div_u64(p * qdisc_pkt_len(skb), q->config.v[TCA_ABE_AVPKT]);
 	if (f == &q->fifo[ABE_GREEN])
 		p = min_t(u64, p, ABE_Q31_ONE) * q->loop.alpha >> 16;
 	if (p >= ABE_Q31_ONE)
@@ -857,17 +915,25 @@ static __always_inline int abe_admit(struct sk_buff *skb, struct Qdisc *sch,
 				     struct abe_fifo *f)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
-	u64 size = *q->queued, excess;
+	u64 size = *q->queued, excess, p;
 
 	q->average = abe_red_average(q->average, size, q->weight);
 	excess = q->average - q->min;	/* enormous below min */
-	if (unlikely(excess >= f->range)) {
-		if ((s64)excess >= 0)
-			return abe_admit_steep(skb, sch, to_free, f);
-	} else if (likely(size >= q->spare) &&
-		   unlikely(abe_gap_due(&f->gap, abe_along(excess, f->slope)))) {
-		return abe_admit_exposed(skb, sch, to_free, f);
+	if (unlikely(size < q->spare))
+		return abe_admit_passed(skb, sch, to_free, f);
+	if (likely(excess < f->range)) {
+		p = abe_along(excess, f->slope);
+	} else if (likely(excess < f->weighed)) {
+		p = abe_along(excess, f->slope) * qdisc_pkt_len(skb) >> 16;
+		if (unlikely(p >= ABE_Q31_ONE))
+			return abe_admit_lost(skb, sch, to_free, f, false);
+	} else if ((s64)excess < 0) {
+		return abe_admit_passed(skb, sch, to_free, f);
+	} else {
+		return abe_admit_steep(skb, sch, to_free, f);
 	}
+	if (unlikely(abe_gap_due(&f->gap, p)))
+		return abe_admit_exposed(skb, sch, to_free, f);
 	return abe_admit_passed(skb, sch, to_free, f);
 }
 
@@ -1079,18 +1145,22 @@ static void abe_forget_due(struct abe_sched_data *q)
 }
 
 /*
- * @packets that had got into the queue are thrown out of it. They are drops,
- * but not losses of this interval: the control loop must not see them.
+ * @packets of @bytes that had got into the queue are thrown out of it. They are
+ * drops, but not losses of this interval: the control loop must not see them.
  */
 static void abe_unqueue(struct abe_sched_data *q, struct abe_fifo *f,
-			u32 packets)
+			u64 packets, u64 bytes)
 {
+	const u64 gone[ABE_UNITS] = { packets, bytes };
 	struct abe_counters *before = &q->before[abe_colour_of(q, f)];
+	int unit;
 
-	f->n.in[ABE_PACKETS] -= packets;
-	f->n.drops[ABE_LIMIT] += packets;
-	before->in[ABE_PACKETS] -= packets;
-	before->drops[ABE_LIMIT] += packets;
+	for (unit = 0; unit < ABE_UNITS; unit++) {
+		f->n.in[unit] -= gone[unit];
+		f->n.drops[ABE_LIMIT][unit] += gone[unit];
+		before->in[unit] -= gone[unit];
+		before->drops[ABE_LIMIT][unit] += gone[unit];
+	}
 	abe_forget_due(q);
 }
 
@@ -1127,8 +1197,7 @@ static struct sk_buff *abe_trim(struct Qdisc *sch, unsigned int keep)
 		f = abe_spare(q);
 		skb = f->head;
 		abe_take(skb, sch, f, qdisc_pkt_len(skb));
-		f->n.in[ABE_BYTES] -= qdisc_pkt_len(skb);
-		abe_unqueue(q, f, 1);
+		abe_unqueue(q, f, 1, qdisc_pkt_len(skb));
 		trace_abe_drop(sch, abe_colour_of(q, f), ABE_LIMIT,
 			       qdisc_pkt_len(skb));
 		qdisc_qstats_drop(sch);
@@ -1251,8 +1320,9 @@ static struct sk_buff *abe_peek(struct Qdisc *sch)
 
 /* --- configuration --- */
 
-static void abe_apply_loop(struct abe_sched_data *q)
+static void abe_apply_loop(struct Qdisc *sch)
 {
+	struct abe_sched_data *q = qdisc_priv(sch);
 	const u32 *v = q->config.v;
 
 	q->loop_parms = (struct abe_loop_parms) {
@@ -1266,7 +1336,7 @@ static void abe_apply_loop(struct abe_sched_data *q)
 		.k2 = (u64)v[TCA_ABE_K2] * NSEC_PER_USEC,
 		.k3 = (u64)v[TCA_ABE_K3] * NSEC_PER_USEC,
 		.k4 = (u64)v[TCA_ABE_K4] * NSEC_PER_USEC,
-		.offset_max = (u64)v[TCA_ABE_OFFSET_MAX] * NSEC_PER_USEC,
+		.offset_max = abe_offset_max(q, abe_mtu(sch)),
 		.log_alpha_max = abe_log2(v[TCA_ABE_ALPHA_MAX]) - (16LL << 32),
 	};
 	abe_loop_clamp(&q->loop, &q->loop_parms);
@@ -1278,6 +1348,7 @@ static void abe_recount(struct abe_sched_data *q)
 	q->average = (u64)*q->queued << 32;
 	abe_forget_due(q);
 	q->ahead = 0;
+	memset(q->loop.load, 0, sizeof(q->loop.load));
 }
 
 /* Start over the way to the next first-stage losses. */
@@ -1324,7 +1395,6 @@ static void abe_apply(struct Qdisc *sch, const struct abe_config *cfg)
 	q->green_mask = v[TCA_ABE_GREEN_MASK];
 	/* Those that may name a class; all, if the DSCP is not all that counts. */
 	q->priority = q->flags & TCA_ABE_F_FLAT || q->green_mask ? 0 : 0x10000;
-	q->size_scale = ABE_Q31_ONE / v[TCA_ABE_AVPKT];
 	q->red.gentle = q->flags & TCA_ABE_F_GENTLE;
 	if (cfg->rate) {
 		q->drain_rate = cfg->rate;
@@ -1336,7 +1406,7 @@ static void abe_apply(struct Qdisc *sch, const struct abe_config *cfg)
 	}
 	q->update_at = min(q->update_at, ktime_get_ns() +
 			   (u64)v[TCA_ABE_INTERVAL] * NSEC_PER_USEC);
-	abe_apply_loop(q);
+	abe_apply_loop(sch);
 	abe_scale(sch);
 	if (recount)
 		abe_recount(q);
@@ -1433,8 +1503,8 @@ static void abe_reset(struct Qdisc *sch)
 							      next));
 		f->head = NULL;
 		f->tail = &f->head;
-		f->n.in[ABE_BYTES] = f->n.out[ABE_BYTES];
-		abe_unqueue(q, f, abe_held(f, ABE_PACKETS));
+		abe_unqueue(q, f, abe_held(f, ABE_PACKETS),
+			    abe_held(f, ABE_BYTES));
 	}
 	q->memory = 0;
 	q->average = 0;
@@ -1476,14 +1546,14 @@ static void abe_colour_stats(const struct abe_fifo *f, struct tc_abe_colour *st)
 	const struct abe_counters *n = &f->n;
 
 	*st = (struct tc_abe_colour) {
-		.arrived = abe_arrived(n),
+		.arrived = abe_arrived(n, ABE_PACKETS),
 		.sent = n->out[ABE_PACKETS],
 		.bytes = n->out[ABE_BYTES],
 		.qlen = abe_held(f, ABE_PACKETS),
 		.backlog = abe_held(f, ABE_BYTES),
-		.early_drops = n->drops[ABE_EARLY],
-		.late_drops = n->drops[ABE_LATE],
-		.limit_drops = n->drops[ABE_LIMIT],
+		.early_drops = n->drops[ABE_EARLY][ABE_PACKETS],
+		.late_drops = n->drops[ABE_LATE][ABE_PACKETS],
+		.limit_drops = n->drops[ABE_LIMIT][ABE_PACKETS],
 		.marks = n->marks,
 		.delay_max = div_u64(n->delay_max, NSEC_PER_USEC),
 	};

@@ -57,7 +57,7 @@ def red(backlog, marking):
     )
 
 
-def abe(backlog, marking, unit, more="", spacing="uniform"):
+def abe(backlog, marking, unit, weigh="nobytemode", spacing="uniform"):
     low, high = thresholds(backlog, marking)
     most = min(40 * (backlog + 10), 1 << 20)
     t = {
@@ -68,8 +68,8 @@ def abe(backlog, marking, unit, more="", spacing="uniform"):
         t["limit"] = t["green_limit"] = "10s"
     return (
         f"abe {unit} limit {t['limit']} green_limit {t['green_limit']} min {t['min']} max {t['max']} "
-        f"probability {SPACINGS[spacing] / 100} spacing {spacing} weight 0.002 avpkt {SIZE} "
-        f"rate 1gbit ecn alpha_max 1 memory_limit 1gb seed 1 {more}"
+        f"probability {SPACINGS[spacing] / 100} spacing {spacing} weight 0.002 avpkt {SIZE} {weigh} "
+        f"rate 1gbit ecn alpha_max 1 memory_limit 1gb seed 1"
     )
 
 
@@ -96,12 +96,12 @@ def configurations():
                 green,
                 abe(backlog, True, unit, spacing=spacing),
             )
-        for colour, green in COLOURS.items():
+        for unit, (colour, green) in itertools.product(("bytes", "time"), COLOURS.items()):
             yield (
-                f"abe, marking, bytemode, {colour}",
+                f"abe, marking, {unit}, bytemode, {colour}",
                 backlog,
                 green,
-                abe(backlog, True, "bytes", "bytemode"),
+                abe(backlog, True, unit, "bytemode"),
             )
         yield (
             "abe, marking, defaults of rate, blue",

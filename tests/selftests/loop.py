@@ -68,11 +68,11 @@ def start(net, loop, offset, alpha):
 def required(events):
     """Green first-stage losses, and those required."""
     want = sum(
-        e["lost_blue"] / e["arrived_blue"] * e["target"] / 65536 * e["arrived_green"]
+        e["lost_blue"] / e["exposed_blue"] * e["target"] / 65536 * e["exposed_green"] / 256
         for e in events
-        if e["arrived_blue"]
+        if e["exposed_blue"]
     )
-    return sum(e["early_green"] for e in events), want
+    return sum(e["lost_green"] for e in events) / 256, want
 
 
 def logs(events):

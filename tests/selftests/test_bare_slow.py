@@ -4,4 +4,4 @@
 
 import bare
 
-bare.main(((1, 60, 15), (10, 30, 10)), True)
+bare.main(((1, 60, 15), (2, 60, 15, 5), (10, 40, 10)), True)

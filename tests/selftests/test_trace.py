@@ -19,7 +19,8 @@ from wire import kernel_log, unload
 ROOT = Trace.ROOT
 FIELDS = {
     "abe_control": (
-        "ifindex handle arrived_blue arrived_green sent_blue sent_green lost_blue early_green late_green looks ahead "
+        "ifindex handle arrived_blue arrived_green sent_blue sent_green exposed_blue exposed_green lost_blue "
+        "lost_green load_blue load_green late_green looks ahead "
         "green_limit delay_sum_blue delay_sum_green loss_blue loss_green_early loss_green_late share delay_blue "
         "delay_green offset average drain_rate alpha target"
     ),
@@ -27,6 +28,7 @@ FIELDS = {
     "abe_dequeue": "ifindex handle colour len sojourn",
 }
 Q40, NS = 1 << 40, 1e-9
+AVPKT = 800
 
 
 class Loop:
@@ -38,6 +40,7 @@ class Loop:
             o[key] = options[key] * 1e-6
         self.offset = min(o["offset"], o["offset_max"])
         self.q_blue, self.q_late, self.share = 0.01, 0.0, 0.0
+        self.load = {"blue": 0.0, "green": 0.0}
         self.d_blue, self.d_green = self.offset / 2, 0.0
         self.target = self.alpha = self.bias()
         self.q_early = min(1.0, self.alpha * self.q_blue)
@@ -58,19 +61,25 @@ class Loop:
     def update(self, e):
         """One iteration over the inputs of a traced update."""
         o = self.o
-        n_b, n_g = e["arrived_blue"], e["arrived_green"]
+        n_b, n_g = e["exposed_blue"] / 256, e["exposed_green"] / 256
 
         def smooth(old, new, gamma):
             return gamma * old + (1 - gamma) * new
 
         if n_b:
-            self.q_blue = smooth(self.q_blue, e["lost_blue"] / n_b, o["gamma1"])
+            self.q_blue = smooth(self.q_blue, min(1, e["lost_blue"] / 256 / n_b), o["gamma1"])
         if n_g:
-            self.q_early = smooth(self.q_early, e["early_green"] / n_g, o["gamma1"])
-            self.q_late = smooth(self.q_late, e["late_green"] / n_g, o["gamma3"])
+            self.q_early = smooth(self.q_early, min(1, e["lost_green"] / 256 / n_g), o["gamma1"])
+            # loop load: one of a few packets is no ratio yet
+            least = 100 if o["loop"] == "load" else 1
+            late = e["late_green"] / max(e["arrived_green"], least)
+            self.q_late = smooth(self.q_late, late, o["gamma3"])
         if n_b or n_g:
+            for c in self.load:
+                self.load[c] = smooth(self.load[c], e[f"load_{c}"], o["gamma1"])
             # more green than four to one blue counts as that
-            self.share = smooth(self.share, min(4.0, n_g / n_b if n_b else 4.0), o["gamma1"])
+            green, blue = self.load["green"], self.load["blue"]
+            self.share = min(4.0, green / blue if blue else 4.0)
         if e["sent_blue"]:
             self.d_blue = smooth(
                 self.d_blue, e["delay_sum_blue"] * NS / e["sent_blue"], o["gamma2"]
@@ -81,7 +90,7 @@ class Loop:
             )
         self.target = self.bias()
 
-        if n_g and n_b and e["lost_blue"] + e["early_green"]:
+        if n_g and n_b and e["lost_blue"] + e["lost_green"]:
             blue = max(self.q_blue, (1 - o["gamma1"]) / (2 * n_b))
             green = max(self.q_early, (1 - o["gamma1"]) / (2 * n_g))
             wanted = blue * self.target
@@ -98,7 +107,10 @@ class Loop:
             elif e["looks"]:
                 seen = e["ahead"] / e["looks"]
                 self.offset += o["k2"] * (seen / (o["lambda"] * e["green_limit"]) - 1)
-        self.offset = min(max(self.offset, 0.0), o["offset_max"])
+        most = o["offset_max"]
+        if o["unit"] == "time":
+            most = max(most, 30 * 1514 / e["drain_rate"])
+        self.offset = min(max(self.offset, 0.0), most)
 
 
 def test_format(t):
@@ -119,7 +131,10 @@ def of(events, name):
 
 def test_books(t, net):
     """Drops, departures and delays of the trace are those of the statistics."""
-    net.fresh("abe packets limit 40 green_limit 5 min 10 max 60 weight 0.05 ecn interval 100ms")
+    net.fresh(
+        "abe packets limit 40 green_limit 5 min 10 max 60 weight 0.05 ecn interval 100ms "
+        f"bytemode avpkt {AVPKT}"
+    )
     index = int(run("cat /sys/class/net/out/ifindex", ns="r").stdout)
     with Trace("abe_control", "abe_drop", "abe_dequeue") as trace:
         before = net.stats()
@@ -171,7 +186,7 @@ def test_books(t, net):
     # what the updates saw, and what they left in the statistics
     control = of(events, "abe_control")
     for colour in ("green", "blue"):
-        for key, name in (("arrived", "arrived"), ("sent", "sent")):
+        for key, name in (("arrived", "arrived"), ("sent", "sent"), ("arrived", "load")):
             total = sum(e[f"{name}_{colour}"] for e in control)
             t.ok(
                 0.85 * st[colour][key] <= total <= st[colour][key],
@@ -183,6 +198,21 @@ def test_books(t, net):
         "abe_control: late_green",
         st["green"],
     )
+    # with bytemode: bytes/avpkt of arrivals; early losses whole, those of the limit by size
+    for colour in ("green", "blue"):
+        gone = [
+            e for e in of(events, "abe_drop") + of(events, "abe_dequeue") if e["colour"] == colour
+        ]
+        full = sum(e["len"] for e in gone if e.get("stage") == "limit")
+        lost = st[colour]["early_drops"] + st[colour]["marks"] + full / AVPKT
+        came = sum(e["len"] for e in gone) / AVPKT
+        for name, wanted in (("exposed", came), ("lost", lost)):
+            total = sum(e[f"{name}_{colour}"] for e in control) / 256
+            t.ok(
+                0.85 * wanted <= total <= wanted + 1,
+                f"abe_control: {name}_{colour}, weighed by size",
+                (total, wanted),
+            )
     compare_xstats(t, "abe_control", control[-1], len(control), st)
 
 
@@ -237,6 +267,7 @@ def test_loops(t, net):
         ("paper, much green", "packets loop paper offset_max 60ms rtt 400ms", 150),
         ("load, much green", "packets loop load k4 2ms k1 0.5 gamma1 0.9", 150),
         ("time", "time rate 2mbit ecn", 40),
+        ("time, little green", "time rate 2mbit nobytemode gamma2 0.4 rtt 180ms", 3),
         ("bytes", "bytes loop paper gamma2 0.1 lambda 0.8", 40),
     ):
         net.fresh(f"abe {spec} interval 50ms")

@@ -6,7 +6,8 @@
  * rules that the documentation adds where the paper is silent: alpha holds
  * without losses, a loss ratio is at least the measurement's resolution, one
  * step of alpha is at most a factor of two, alpha in [1, alpha_max] and D in
- * [0, offset_max], share of green saturated at 4, delays at 2^36 - 1 ns.
+ * [0, offset_max], share of green saturated at 4, delays at 2^36 - 1 ns; loads
+ * are smoothed, not their ratio; loop load takes at least 100 green arrivals.
  */
 #include <stdlib.h>
 
@@ -180,6 +181,7 @@ struct ref_loop {
 	long double q_b;
 	long double q_early;
 	long double q_late;
+	long double load[ABE_COLOURS];
 	long double share;
 	long double d[ABE_COLOURS];
 	long double offset;
@@ -192,6 +194,8 @@ static void ref_inputs(struct ref_loop *r, const struct abe_loop *loop)
 	r->q_b = loop->loss_blue / Q40;
 	r->q_early = loop->loss_early / Q40;
 	r->q_late = loop->loss_late / Q40;
+	r->load[ABE_BLUE] = loop->load[ABE_BLUE] / 0x1p24L;
+	r->load[ABE_GREEN] = loop->load[ABE_GREEN] / 0x1p24L;
 	r->share = loop->share / Q40;
 	r->d[ABE_BLUE] = loop->delay[ABE_BLUE];
 	r->d[ABE_GREEN] = loop->delay[ABE_GREEN];
@@ -221,18 +225,28 @@ static long double bound(long double x, long double lo, long double hi)
 static void ref_measure(struct ref_loop *r, const struct abe_loop_parms *prm,
 			const struct abe_loop_sample *s)
 {
-	long double blue = s->arrived[ABE_BLUE], green = s->arrived[ABE_GREEN];
+	long double blue = s->exposed[ABE_BLUE], green = s->exposed[ABE_GREEN];
+	long double arrived = s->arrived[ABE_GREEN];
 	int c;
 
 	if (blue)
-		filter(&r->q_b, s->early[ABE_BLUE] / blue, prm->gamma1);
-	if (green) {
-		filter(&r->q_early, s->early[ABE_GREEN] / green, prm->gamma1);
-		filter(&r->q_late, s->late / green, prm->gamma3);
-	}
-	if (blue || green)
-		filter(&r->share, blue ? fminl(4, green / blue) : 4,
+		filter(&r->q_b, fminl(s->lost[ABE_BLUE] / blue, 1), prm->gamma1);
+	if (green)
+		filter(&r->q_early, fminl(s->lost[ABE_GREEN] / green, 1),
 		       prm->gamma1);
+	if (prm->kind == TCA_ABE_LOOP_LOAD)
+		arrived = fmaxl(arrived, 100);
+	if (s->arrived[ABE_GREEN])
+		filter(&r->q_late, s->late / arrived, prm->gamma3);
+	if (s->load[ABE_BLUE] || s->load[ABE_GREEN]) {
+		for (c = 0; c < ABE_COLOURS; c++)
+			filter(&r->load[c], fminl(s->load[c], 0x1p39L - 1),
+			       prm->gamma1);
+		r->share = 0;
+		if (r->load[ABE_GREEN] > 0)
+			r->share = fminl(4, r->load[ABE_GREEN] /
+					    r->load[ABE_BLUE]);
+	}
 	for (c = 0; c < ABE_COLOURS; c++)
 		if (s->sent[c])
 			filter(&r->d[c], fminl((long double)s->delay[c] /
@@ -246,21 +260,21 @@ static void ref_control(struct ref_loop *r, const struct abe_loop_parms *prm,
 {
 	long double most = exp2l(prm->log_alpha_max / Q32), step;
 	long double passed = 1 - prm->gamma1 / Q31;
-	const u32 *n = s->arrived;
+	const u64 *n = s->exposed;
 
 	r->target = ref_bias(prm->kind, prm->rtt + r->d[ABE_BLUE],
 			     prm->rtt + r->d[ABE_GREEN], r->share, most);
 	if (n[ABE_GREEN] && n[ABE_BLUE] &&
-	    (s->early[ABE_BLUE] || s->early[ABE_GREEN])) {
-		step = log2l(fmaxl(r->q_b, passed * 0.5L / n[ABE_BLUE])) +
+	    (s->lost[ABE_BLUE] || s->lost[ABE_GREEN])) {
+		step = log2l(fmaxl(r->q_b, passed * 128.0L / n[ABE_BLUE])) +
 		       log2l(r->target);
 		if (prm->kind == TCA_ABE_LOOP_LOAD)
 			step = fminl(step, -1);	/* at most half of green */
-		step -= log2l(fmaxl(r->q_early, passed * 0.5L / n[ABE_GREEN]));
+		step -= log2l(fmaxl(r->q_early, passed * 128.0L / n[ABE_GREEN]));
 		r->log_alpha += bound(step * prm->k1 / 65536, -1, 1);
 	}
 	r->log_alpha = bound(r->log_alpha, 0, prm->log_alpha_max / Q32);
-	if (n[ABE_GREEN]) {
+	if (s->arrived[ABE_GREEN]) {
 		r->offset += prm->k3 * r->q_late;
 		if (prm->kind == TCA_ABE_LOOP_LOAD)
 			r->offset -= prm->k4;
@@ -285,26 +299,50 @@ static u32 fraction(u32 of)
 				     unit_upto(&seed, of);
 }
 
+/* @early of @n packets were lost; none is weighed, and their number is the load. */
+static void counted(struct abe_loop_sample *s, int c, u32 n, u32 early)
+{
+	s->arrived[c] = n;
+	s->exposed[c] = (u64)n << ABE_WEIGHED_SHIFT;
+	s->lost[c] = (u64)early << ABE_WEIGHED_SHIFT;
+	s->load[c] = n;
+}
+
+/* Likewise, but they are weighed by their size, and bytes are the load. */
+static void weighed(struct abe_loop_sample *s, int c, u32 n, u32 early, u32 size,
+		    u32 avpkt)
+{
+	counted(s, c, n, early);
+	s->load[c] = (u64)n * size;
+	s->exposed[c] = ((s->load[c] << ABE_WEIGHED_SHIFT) + avpkt - 1) / avpkt;
+}
+
 /* Packet counts of an interval; one colour or all losses missing at times. */
 static struct abe_loop_sample random_sample(u32 most)
 {
 	struct abe_loop_sample s = {};
+	u32 size, n, early, most_late = 0;
 	u64 per_look;
 	int c;
 
 	for (c = 0; c < ABE_COLOURS; c++) {
 		if (unit_upto(&seed, 19) == 0)
 			continue;
-		s.arrived[c] = 1 + unit_log_upto(&seed, most - 1);
-		if (unit_upto(&seed, 3))
-			s.early[c] = fraction(s.arrived[c]);
+		n = 1 + unit_log_upto(&seed, most - 1);
+		early = unit_upto(&seed, 3) ? fraction(n) : 0;
+		size = 64 + unit_log_upto(&seed, 65535 - 64);
+		if (unit_upto(&seed, 1))
+			counted(&s, c, n, early);
+		else
+			weighed(&s, c, n, early, size, 64 +
+				unit_log_upto(&seed, 65535 - 64));
+		most_late = n - early;
 		s.sent[c] = fraction(s.arrived[c]);
 		s.delay[c] = s.sent[c] * unit_log_upto(&seed, 2 * SEC);
 	}
-	if (unit_upto(&seed, 1))
-		s.late = fraction(s.arrived[ABE_GREEN] - s.early[ABE_GREEN]);
-	s.looks = max(s.arrived[ABE_GREEN] - s.early[ABE_GREEN],
-		      min(s.arrived[ABE_GREEN], 1U));
+	if (s.arrived[ABE_GREEN] && unit_upto(&seed, 1))
+		s.late = fraction(most_late);
+	s.looks = s.arrived[ABE_GREEN];
 	s.green_limit = 1 + unit_log_upto(&seed, (1 << 30) - 1);
 	per_look = unit_upto(&seed, s.green_limit + s.green_limit / 8 + 1);
 	s.ahead = s.looks * per_look;
@@ -347,6 +385,10 @@ static struct abe_loop random_state(const struct abe_loop_parms *prm)
 		.loss_blue = random_ratio(),
 		.loss_early = random_ratio(),
 		.loss_late = random_ratio() >> unit_upto(&seed, 12),
+		.load = { (1 + unit_log_upto(&seed, ABE_LOAD_MAX - 1)) <<
+			  ABE_LOAD_SHIFT,
+			  (1 + unit_log_upto(&seed, ABE_LOAD_MAX - 1)) <<
+			  ABE_LOAD_SHIFT },
 		.share = unit_log_upto(&seed, ABE_SHARE_MAX),
 		.delay = { unit_log_upto(&seed, 2 * SEC),
 			   unit_log_upto(&seed, 2 * SEC) },
@@ -360,6 +402,7 @@ struct errors {
 	long double offset;
 	long double target;
 	long double inputs;
+	long double share;
 };
 
 /* A smoothed input is whole ns or 2^-40, of up to three roundings. */
@@ -374,27 +417,30 @@ static void compare_inputs(struct errors *e, const struct abe_loop *loop,
 	input_error(&e->inputs, loop->loss_blue, r->q_b * Q40);
 	input_error(&e->inputs, loop->loss_early, r->q_early * Q40);
 	input_error(&e->inputs, loop->loss_late, r->q_late * Q40);
-	input_error(&e->inputs, loop->share, r->share * Q40);
+	/* a load is some units of 2^-24 off, and may be of a single packet */
+	unit_worst(&e->share, fabsl(loop->share / Q40 - r->share) /
+			      fmaxl(r->share, 1));
 	input_error(&e->inputs, loop->delay[0], r->d[0]);
 	input_error(&e->inputs, loop->delay[1], r->d[1]);
 }
 
-static void compare(struct errors *e, const struct abe_loop *loop,
-		    const struct ref_loop *r)
+static void compare(struct errors *e, const struct abe_loop_parms *prm,
+		    const struct abe_loop *loop, const struct ref_loop *r)
 {
 	unit_worst(&e->alpha, fabsl(loop->alpha / 65536.0L /
 				    exp2l(r->log_alpha) - 1));
 	unit_worst(&e->target, fabsl(exp2l(loop->log_target / Q32) /
 				     r->target - 1));
-	/* D is whole ns, of two roundings */
-	unit_worst(&e->offset, fmaxl(0, fabsl(loop->offset - r->offset) - 2) /
+	/* D is whole ns, of two roundings, and a step of K2 is exact to 2^-23 */
+	unit_worst(&e->offset, fmaxl(0, fabsl(loop->offset - r->offset) - 2 -
+					0x1p-23L * prm->k2) /
 			       fmaxl(r->offset, 1000));
 }
 
 static bool in_range(const struct abe_loop *loop,
 		     const struct abe_loop_parms *prm)
 {
-	/* abe_ratio() may round up by 2^-24 from 2^24 packets on */
+	/* abe_ratio() may round up by 2^-23 from 2^16 packets on */
 	const u64 one = (1ULL << 40) + (1 << 17);
 
 	return loop->offset >= 0 && loop->offset <= prm->offset_max &&
@@ -444,20 +490,22 @@ static void test_update(u32 kind)
 		if (prm.rtt < 10 * MSEC)
 			ref_inputs(&ref, &loop);
 		ref_control(&ref, &prm, &s);
-		compare(&e, &loop, &ref);
+		compare(&e, &prm, &loop, &ref);
 		held += loop.log_alpha == before;
 		moved += loop.log_alpha != before;
 		outside += !in_range(&loop, &prm);
 		outside += loop.updates != count + 1;
 	}
-	note("%s: alpha %.2Le, D %.2Le, target %.2Le, inputs %.2Le off",
-	     kinds[kind], e.alpha, e.offset, e.target, e.inputs);
+	note("%s: alpha %.2Le, D %.2Le, target %.2Le, inputs %.2Le, share %.2Le off",
+	     kinds[kind], e.alpha, e.offset, e.target, e.inputs, e.share);
 	ok(e.alpha < 0.001L, "%s: alpha within 0.1 %% of the reference",
 	   kinds[kind]);
 	ok(e.offset < 0.001L, "%s: D within 0.1 %% of the reference",
 	   kinds[kind]);
 	ok(e.target < 0.001L, "%s: required bias within 0.1 %%", kinds[kind]);
-	ok(e.inputs < 1e-9L, "%s: smoothed inputs", kinds[kind]);
+	/* a quotient of more than 2^24 is exact to 2^-23, see abe_ratio() */
+	ok(e.inputs < 0x1p-23L, "%s: smoothed inputs", kinds[kind]);
+	ok(e.share < 1e-5L, "%s: share of green", kinds[kind]);
 	ok(!outside, "%s: all results in range", kinds[kind]);
 	ok(held > i / 100 && moved > i / 10, "%s: alpha held and moved",
 	   kinds[kind]);
@@ -483,14 +531,16 @@ static void test_rules(u32 kind)
 {
 	struct abe_loop_parms prm = default_parms(kind);
 	struct abe_loop_sample base = {
-		.arrived = { [ABE_BLUE] = 1000, [ABE_GREEN] = 500 },
-		.early = { [ABE_BLUE] = 10, [ABE_GREEN] = 10 },
 		.looks = 490,
 		.ahead = 490 * 4,
 		.green_limit = 10,
-	}, s = base;
+	}, s;
 	const s64 two = 1LL << 32;
 	struct abe_loop loop;
+
+	counted(&base, ABE_BLUE, 1000, 10);
+	counted(&base, ABE_GREEN, 500, 10);
+	s = base;
 
 	/* q_b stays 0.01, q'_g stays 0.02; no delays: a target of 1 */
 	prm.k1 = 65536 / 4;
@@ -506,13 +556,12 @@ static void test_rules(u32 kind)
 		ok(loop.offset == 50 * MSEC - prm.k4,
 		   "loop load: D falls by k4");
 
-	s.early[ABE_BLUE] = 0;
-	s.early[ABE_GREEN] = 0;
+	s.lost[ABE_BLUE] = 0;
+	s.lost[ABE_GREEN] = 0;
 	ok(one_update(&prm, &s).log_alpha == two, "%s: no losses hold alpha",
 	   kinds[kind]);
 	s = base;
-	s.arrived[ABE_GREEN] = 0;
-	s.early[ABE_GREEN] = 0;
+	counted(&s, ABE_GREEN, 0, 0);
 	s.looks = 0;
 	s.ahead = 0;
 	loop = one_update(&prm, &s);
@@ -520,13 +569,13 @@ static void test_rules(u32 kind)
 	   loop.loss_early == (1ULL << 40) / 50,
 	   "%s: no green arrivals hold alpha, D and q'_g", kinds[kind]);
 	s = base;
-	s.early[ABE_GREEN] = 0;
-	s.early[ABE_BLUE] = 1000;
+	counted(&s, ABE_GREEN, 500, 0);
+	counted(&s, ABE_BLUE, 1000, 1000);
 	ok(one_update(&prm, &s).log_alpha == 2 * two,
 	   "%s: at most a factor of two up", kinds[kind]);
 	s = base;
-	s.early[ABE_BLUE] = 0;
-	s.early[ABE_GREEN] = 500;
+	counted(&s, ABE_BLUE, 1000, 0);
+	counted(&s, ABE_GREEN, 500, 500);
 	ok(one_update(&prm, &s).log_alpha == 0,
 	   "%s: at most a factor of two down", kinds[kind]);
 	s = base;
@@ -550,31 +599,123 @@ static void test_rules(u32 kind)
 	   "%s: delays saturate at 68 s", kinds[kind]);
 }
 
+/*
+ * Green is small and blue is large, and both lose the same in bytes: 2 % of what
+ * was exposed. That is 0.2 % of the green packets and 3 % of the blue ones.
+ */
+static void test_weighed(u32 kind)
+{
+	struct abe_loop_parms prm = default_parms(kind);
+	struct abe_loop_sample s = { .green_limit = 10 };
+	struct abe_loop loop = {
+		.loss_blue = (1ULL << 40) / 50,
+		.loss_early = (1ULL << 40) / 50,
+	};
+
+	weighed(&s, ABE_BLUE, 1000, 30, 1500, 1000);
+	weighed(&s, ABE_GREEN, 5000, 10, 100, 1000);
+	abe_loop_update(&loop, &prm, &s);
+	ok(!loop.log_alpha &&
+	   fabsl(loop.loss_early / Q40 - 0.02L) < 1e-6L &&
+	   fabsl(loop.loss_blue / Q40 - 0.02L) < 1e-6L,
+	   "%s: losses are weighed as stage one weighs packets", kinds[kind]);
+	ok(fabsl(loop.share / Q40 - 1 / 3.0L) < 1e-6L,
+	   "%s: share of green by what was counted", kinds[kind]);
+	/* Small packets that the full buffer took: no more than all were lost. */
+	s.lost[ABE_GREEN] = 2 * s.exposed[ABE_GREEN];
+	loop.loss_early = 1ULL << 40;
+	abe_loop_update(&loop, &prm, &s);
+	ok(loop.loss_early == 1ULL << 40, "%s: a loss ratio is at most 1",
+	   kinds[kind]);
+}
+
+/* An interval without blue is no share of four, and an empty one none at all. */
+static void test_share(u32 kind)
+{
+	struct abe_loop_parms prm = default_parms(kind);
+	struct abe_loop_sample s = { .green_limit = 10 };
+	struct abe_loop loop = {};
+	u64 share;
+
+	counted(&s, ABE_BLUE, 900, 0);
+	counted(&s, ABE_GREEN, 90, 0);
+	abe_loop_update(&loop, &prm, &s);
+	ok(fabsl(loop.share / Q40 - 0.1L) < 1e-9L,
+	   "%s: the first interval's share counts whole", kinds[kind]);
+	share = loop.share;
+	s = (struct abe_loop_sample) { .green_limit = 10 };
+	abe_loop_update(&loop, &prm, &s);
+	ok(loop.share == share, "%s: without packets the share stays",
+	   kinds[kind]);
+	counted(&s, ABE_GREEN, 9, 0);
+	abe_loop_update(&loop, &prm, &s);
+	/* 0.8 * 90 + 9 to 0.8 * 900, both times 0.2 */
+	ok(fabsl(loop.share / Q40 - 81 / 720.0L) < 1e-6L,
+	   "%s: an interval of a few green ones moves the share by them",
+	   kinds[kind]);
+	counted(&s, ABE_GREEN, 0, 0);
+	counted(&s, ABE_BLUE, U32_MAX, 0);
+	s.load[ABE_BLUE] = U64_MAX;
+	abe_loop_update(&loop, &prm, &s);
+	ok(loop.load[ABE_BLUE] >> 63 == 0 && loop.share < share,
+	   "%s: a load saturates", kinds[kind]);
+}
+
+/* D of loop load: one loss of ten packets is not taken for one of each ten. */
+static void test_few_late(u32 kind)
+{
+	struct abe_loop_parms prm = default_parms(kind);
+	struct abe_loop_sample s = { .green_limit = 10 };
+	s64 few, many, base;
+	struct abe_loop loop;
+
+	prm.offset_max = 10 * SEC;
+	counted(&s, ABE_BLUE, 1000, 10);
+	counted(&s, ABE_GREEN, 100, 2);
+	base = one_update(&prm, &s).offset;
+	s.late = 1;
+	many = one_update(&prm, &s).offset - base;
+	counted(&s, ABE_GREEN, 10, 0);
+	few = one_update(&prm, &s).offset - base;
+	ok(llabs(many - 12 * MSEC) < 50, "%s: one late of 100 raises D by 12 ms",
+	   kinds[kind]);
+	if (kind == TCA_ABE_LOOP_LOAD)
+		ok(few == many, "loop load: one of ten by no more");
+	else
+		ok(llabs(few - 120 * MSEC) < 50,
+		   "loop paper: one of ten by ten times as much");
+	counted(&s, ABE_GREEN, 1000, 0);
+	s.late = 100;
+	loop = one_update(&prm, &s);
+	ok(llabs(loop.offset - base - 120 * MSEC) < 50,
+	   "%s: many arrivals are the divisor", kinds[kind]);
+}
+
 /* No losses ever seen of one colour: half a packet through the filter. */
 static void test_resolution(u32 kind)
 {
 	struct abe_loop_parms prm = default_parms(kind);
-	struct abe_loop_sample s = {
-		.arrived = { [ABE_BLUE] = 100, [ABE_GREEN] = 200 },
-		.early = { [ABE_BLUE] = 1, [ABE_GREEN] = 0 },
-	};
 	struct abe_loop loop = { .log_alpha = 2LL << 32 };
+	struct abe_loop_sample s = {};
+
+	counted(&s, ABE_BLUE, 100, 1);
+	counted(&s, ABE_GREEN, 200, 0);
 
 	/* q_b = 0.2 * 0.01 from 0, q'_g taken as 0.2 * 0.5/200 */
 	prm.k1 = 6554;
 	abe_loop_update(&loop, &prm, &s);
 	ok(fabsl(loop.log_alpha / Q32 - 2 - 0.1L * log2l(4)) < 1e-4L,
 	   "%s: no green loss counts as half a packet", kinds[kind]);
-	s.early[ABE_BLUE] = 0;
-	s.early[ABE_GREEN] = 1;
+	counted(&s, ABE_BLUE, 100, 0);
+	counted(&s, ABE_GREEN, 200, 1);
 	loop = (struct abe_loop) { .log_alpha = 2LL << 32 };
 	abe_loop_update(&loop, &prm, &s);
 	ok(fabsl(loop.log_alpha / Q32 - 2) < 1e-4L,
 	   "%s: no blue loss counts as half a packet", kinds[kind]);
 	/* Even where that is below the unit of the ratios, 0 has no log. */
 	prm.gamma1 = ABE_Q31_ONE - 1;
-	s.arrived[ABE_BLUE] = 1000000000;
-	s.arrived[ABE_GREEN] = 1000000000;
+	counted(&s, ABE_BLUE, 1000000000, 0);
+	counted(&s, ABE_GREEN, 1000000000, 1);
 	loop = (struct abe_loop) { .log_alpha = 2LL << 32 };
 	abe_loop_update(&loop, &prm, &s);
 	ok(loop.log_alpha == 2LL << 32,
@@ -647,20 +788,23 @@ static struct abe_loop_sample extreme_sample(void)
 {
 	static const u64 limits[] = { 1, 2, 1000, 1 << 30 };
 	static const u64 delays[] = { 0, 1, ABE_DELAY_MAX, 1ULL << 40 };
-	struct abe_loop_sample s;
+	struct abe_loop_sample s = {};
+	u32 n, early = 0;
 	int c;
 
 	for (c = 0; c < ABE_COLOURS; c++) {
-		s.arrived[c] = extreme_count();
-		s.early[c] = min(extreme_count(), s.arrived[c]);
+		n = extreme_count();
+		early = min(extreme_count(), n);
+		if (unit_upto(&seed, 1))
+			counted(&s, c, n, early);
+		else
+			weighed(&s, c, n, early, 65535, 64);
 		s.sent[c] = extreme_count();
 		s.delay[c] = (u64)min(s.sent[c], 1U << 24) *
 			     delays[unit_upto(&seed, 3)];
 	}
-	s.late = min(extreme_count(), s.arrived[ABE_GREEN] -
-						  s.early[ABE_GREEN]);
-	s.looks = max(s.arrived[ABE_GREEN] - s.early[ABE_GREEN],
-		      min(s.arrived[ABE_GREEN], 1U));
+	s.late = min(extreme_count(), s.arrived[ABE_GREEN] - early);
+	s.looks = s.arrived[ABE_GREEN];
 	s.green_limit = limits[unit_upto(&seed, 3)];
 	s.ahead = s.looks * unit_upto(&seed, s.green_limit + 1);
 	return s;
@@ -706,6 +850,12 @@ static void test_walk(u32 kind)
 		struct abe_loop_sample s = {
 			.arrived = { unit_log_upto(&seed, U32_MAX),
 				     unit_log_upto(&seed, U32_MAX) },
+			.exposed = { unit_log_upto(&seed, U64_MAX),
+				     unit_log_upto(&seed, U64_MAX) },
+			.lost = { unit_log_upto(&seed, U64_MAX),
+				  unit_log_upto(&seed, U64_MAX) },
+			.load = { unit_log_upto(&seed, U64_MAX),
+				  unit_log_upto(&seed, U64_MAX) },
 			.sent = { unit_log_upto(&seed, U32_MAX),
 				  unit_log_upto(&seed, U32_MAX) },
 			.looks = unit_log_upto(&seed, U32_MAX),
@@ -715,9 +865,7 @@ static void test_walk(u32 kind)
 			.green_limit = 1 + unit_log_upto(&seed, (1 << 30) - 1),
 		};
 
-		s.early[0] = fraction(s.arrived[0]);
-		s.early[1] = fraction(s.arrived[1]);
-		s.late = fraction(s.arrived[1] - s.early[1]);
+		s.late = fraction(s.arrived[1]);
 		if (i % 50 == 0) {
 			prm = i % 100 ? random_parms() :
 				corner(kind, unit_random(&seed));
@@ -743,18 +891,18 @@ static void test_drift(u32 kind)
 	ref = ref_from(&loop);
 	for (i = 0; i < unit_samples(100000); i++) {
 		struct abe_loop_sample s = {
-			.arrived = { 200 + unit_upto(&seed, 200),
-				     50 + unit_upto(&seed, 100) },
 			.sent = { 200, 60 },
 			.green_limit = 10000,
 		};
 
-		s.early[0] = unit_upto(&seed, 8);
-		s.early[1] = unit_upto(&seed, 8);
+		counted(&s, ABE_BLUE, 200 + unit_upto(&seed, 200),
+			unit_upto(&seed, 8));
+		counted(&s, ABE_GREEN, 50 + unit_upto(&seed, 100),
+			unit_upto(&seed, 8));
 		s.late = unit_upto(&seed, 7) / 7;
 		s.delay[0] = s.sent[0] * unit_upto(&seed, 80 * MSEC);
 		s.delay[1] = s.sent[1] * unit_upto(&seed, 10 * MSEC);
-		s.looks = s.arrived[1] - s.early[1];
+		s.looks = s.arrived[1];
 		s.ahead = s.looks * unit_upto(&seed, 8000);
 		abe_loop_update(&loop, &prm, &s);
 		ref_update(&ref, &prm, &s);
@@ -789,18 +937,17 @@ static struct abe_loop_sample plant(const struct abe_loop *loop, double p,
 				    double off)
 {
 	double d = loop->offset / (double)MSEC, alpha = loop->alpha / 65536.0;
-	struct abe_loop_sample s = {
-		.arrived = { [ABE_BLUE] = 600, [ABE_GREEN] = 300 },
-		.green_limit = 10000,
-	};
+	struct abe_loop_sample s = { .green_limit = 10000 };
+	u32 blue = binomial(600, p);
+	u32 green = binomial(300, fmin(1, alpha * p * off));
 
-	s.early[ABE_BLUE] = binomial(600, p);
-	s.early[ABE_GREEN] = binomial(300, fmin(1, alpha * p * off));
-	s.looks = 300 - s.early[ABE_GREEN];
-	s.late = binomial(s.looks, fmax(0, 0.02 * (1 - d / 30)));
+	counted(&s, ABE_BLUE, 600, blue);
+	counted(&s, ABE_GREEN, 300, green);
+	s.looks = 300;
+	s.late = binomial(300 - green, fmax(0, 0.02 * (1 - d / 30)));
 	s.ahead = s.looks * fmax(0, 8000 * (1 - d / 80));
-	s.sent[ABE_BLUE] = 600 - s.early[ABE_BLUE];
-	s.sent[ABE_GREEN] = s.looks - s.late;
+	s.sent[ABE_BLUE] = 600 - blue;
+	s.sent[ABE_GREEN] = 300 - green - s.late;
 	s.delay[ABE_BLUE] = s.sent[ABE_BLUE] * (6 + d / 2) * MSEC;
 	s.delay[ABE_GREEN] = s.sent[ABE_GREEN] * 2 * MSEC;
 	return s;
@@ -825,8 +972,8 @@ static void test_closed_loop(u32 kind, bool alpha_at_max, bool offset_at_max)
 			continue;
 		late += s.late;
 		mean += loop.offset / (long double)run / MSEC;
-		ratio[0] += s.early[ABE_BLUE];
-		ratio[1] += s.early[ABE_GREEN];
+		ratio[0] += s.lost[ABE_BLUE] / 256.0L;
+		ratio[1] += s.lost[ABE_GREEN] / 256.0L;
 		arrived[0] += s.arrived[ABE_BLUE];
 		arrived[1] += s.arrived[ABE_GREEN];
 	}
@@ -861,6 +1008,9 @@ int main(void)
 		test_bias_grid(kind);
 		test_update(kind);
 		test_rules(kind);
+		test_weighed(kind);
+		test_share(kind);
+		test_few_late(kind);
 		test_resolution(kind);
 		test_init(kind);
 		test_corners(kind);

@@ -72,7 +72,7 @@ enum {
 	TCA_ABE_GAMMA3,		/* u32, Q1.31 */
 	TCA_ABE_LAMBDA,		/* u32, Q1.31 */
 	TCA_ABE_OFFSET,		/* u32, us: D at the start */
-	TCA_ABE_OFFSET_MAX,	/* u32, us */
+	TCA_ABE_OFFSET_MAX,	/* u32, us; unit time: 30 full packets at least */
 	TCA_ABE_ALPHA_MAX,	/* u32, Q16.16 */
 	TCA_ABE_GREEN_DSCP,	/* u64, bit n set: DSCP n is green */
 	TCA_ABE_GREEN_MARK,	/* u32, green if mark & mask == value */
@@ -132,12 +132,13 @@ struct tc_abe_colour {
  * @alpha:	drop bias, Q16.16
  * @alpha_target: required bias, Q16.16
  * @probability: first-stage probability of a blue packet now, Q1.31
- * @green_share: smoothed ratio of green to blue arrivals in [0, 1], Q1.31
+ * @green_share: ratio of green to blue smoothed arrivals in [0, 1], Q1.31; in
+ *		bytes, or packets if that is the unit
  * @offset:	D, us
  * @delay_blue:	smoothed queueing delay of blue, us
  * @delay_green: smoothed queueing delay of green, us
  * @loss_blue:	smoothed loss ratio q_b, Q1.31
- * @loss_green_early: smoothed first-stage loss ratio q'_g, Q1.31
+ * @loss_green_early: smoothed loss ratio q'_g but for the second stage, Q1.31
  * @loss_green_late: smoothed second-stage loss ratio q''_g, Q1.31
  * @green:	counters of the green packets
  * @blue:	counters of the blue packets
