@@ -64,18 +64,26 @@ static inline void abe_cb_set_one_segment(struct sk_buff *skb)
 
 /*
  * A packet sent. Older kernels look into the shared information at its end for
- * segments, which is a cache line for that alone: only with @segments.
+ * segments, which is a cache line for that alone: not where there can be none.
  */
 static inline void abe_bstats_update(struct Qdisc *sch,
-				     const struct sk_buff *skb, u32 len,
-				     bool segments)
+				     const struct sk_buff *skb, u32 len)
 {
 #ifdef ABE_HAVE_PKT_SEGS
 	qdisc_bstats_update(sch, skb);
 #else
-	_bstats_update(&sch->bstats, len,
-		       unlikely(segments) && skb_is_gso(skb) ?
-		       skb_shinfo(skb)->gso_segs : 1);
+	_bstats_update(&sch->bstats, len, 1);
+#endif
+}
+
+/* And that it was perhaps several. */
+static inline void abe_bstats_segments(struct Qdisc *sch,
+				       const struct sk_buff *skb)
+{
+#ifndef ABE_HAVE_PKT_SEGS
+	if (skb_is_gso(skb))
+		_bstats_update(&sch->bstats, 0,
+			       max_t(u16, skb_shinfo(skb)->gso_segs, 1) - 1);
 #endif
 }
 

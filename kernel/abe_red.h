@@ -66,8 +66,8 @@ struct abe_red {
 
 /**
  * struct abe_gap - the way of one colour to its next first-stage loss
- * @left:	probability that may still run up without one, Q31; below 0 while
- *		abe_gap_reached() is to decide
+ * @left:	probability that may still run up without one, Q31; below 0 when
+ *		that is used up
  */
 struct abe_gap {
 	s64	left;
@@ -96,8 +96,8 @@ static const struct abe_spacing abe_spacings[] = {
 };
 
 /**
- * struct abe_rnd - xorshift64* generator of the drop decisions
- * @state:	never 0
+ * struct abe_rnd - generator of the drop decisions
+ * @state:	of a linear congruential generator modulo 2^64
  */
 struct abe_rnd {
 	u64	state;
@@ -110,7 +110,7 @@ static inline void abe_rnd_seed(struct abe_rnd *rnd, u64 seed)
 	seed = (seed ^ (seed >> 30)) * 0xbf58476d1ce4e5b9ULL;
 	seed = (seed ^ (seed >> 27)) * 0x94d049bb133111ebULL;
 	seed ^= seed >> 31;
-	rnd->state = seed ? seed : 1;
+	rnd->state = seed;
 }
 
 /**
@@ -118,19 +118,15 @@ static inline void abe_rnd_seed(struct abe_rnd *rnd, u64 seed)
  * @rnd: generator
  *
  * In line and per qdisc, so that a seed replays every decision, and at a
- * tenth of the cost of get_random_u32().
+ * tenth of the cost of get_random_u32(). Of the state only the upper half is
+ * used, where a generator of this kind is good. Constants: Knuth, TAOCP 3.3.4.
  *
  * Return: uniform in [0, 1), Q31.
  */
 static inline u32 abe_rnd_q31(struct abe_rnd *rnd)
 {
-	u64 x = rnd->state;
-
-	x ^= x >> 12;
-	x ^= x << 25;
-	x ^= x >> 27;
-	rnd->state = x;
-	return (x * 0x2545f4914f6cdd1dULL) >> 33;
+	rnd->state = rnd->state * 6364136223846793005ULL + 1442695040888963407ULL;
+	return rnd->state >> 33;
 }
 
 /**
@@ -250,12 +246,19 @@ static inline u64 abe_red_decay(u64 avg, u64 idle, u64 rate)
 	return mul_u64_u64_shr(avg, abe_exp2(-(s64)halvings, 31), 31);
 }
 
+/* Begin another gap of a spacing that draws no threshold; see abe_gap_draw(). */
+static inline void abe_gap_delay(struct abe_gap *gap, const struct abe_spacing *s,
+				 u64 rest)
+{
+	gap->left = (s64)s->delay - 1 - (s64)rest;
+}
+
 /**
  * abe_gap_draw() - begin another gap
  * @gap:	state of the packet's colour
  * @s:		spacing
  * @rest:	what has run up beyond the last threshold, Q31 in [0, 1]
- * @packet:	as for abe_gap_reached()
+ * @packet:	as for abe_gap_end()
  * @rnd:	generator
  *
  * A threshold that is drawn is rounded up to whole packets of probability
@@ -272,7 +275,7 @@ static inline void abe_gap_draw(struct abe_gap *gap, const struct abe_spacing *s
 	u64 draw, part;		/* the threshold less one */
 
 	if (!s->drawn) {
-		gap->left = (s64)s->delay - 1 - (s64)rest;
+		abe_gap_delay(gap, s, rest);
 		return;
 	}
 	draw = abe_rnd_q31(rnd);
@@ -297,7 +300,7 @@ static inline void abe_gap_draw(struct abe_gap *gap, const struct abe_spacing *s
  *
  * Most packets cost a subtraction.
  *
- * Return: true if abe_gap_reached() has to decide; else it is not lost.
+ * Return: true if it is lost, or if abe_gap_each() has to decide, by the spacing
  */
 static inline bool abe_gap_due(struct abe_gap *gap, u64 p)
 {
@@ -306,37 +309,42 @@ static inline bool abe_gap_due(struct abe_gap *gap, u64 p)
 }
 
 /**
- * abe_gap_reached() - first-stage verdict on a packet, after abe_gap_due()
- * @gap:	state of the packet's colour
- * @s:		spacing; when it changes, a gap begins
+ * abe_gap_each() - is a packet lost that is exposed by itself?
+ * @gap:	state of the packet's colour, after abe_gap_due()
+ * @rnd:	generator
+ *
+ * The packet that completes a delay is exposed only to the part of its
+ * probability beyond it, which makes the mean gap 2/p exactly.
+ *
+ * Return: true if the packet is to be lost; then another gap begins.
+ */
+static inline bool abe_gap_each(struct abe_gap *gap, struct abe_rnd *rnd)
+{
+	u64 over = -gap->left - 1;
+
+	gap->left = -1;
+	return abe_rnd_q31(rnd) < over;
+}
+
+/**
+ * abe_gap_end() - a packet is lost that has used up what was left
+ * @gap:	state of the packet's colour, after abe_gap_due()
+ * @s:		spacing that does not expose each packet by itself
  * @carry:	keep what the risk exceeds the threshold by (green, and packets
  *		weighed by size); else the gap is a whole number of packets
  * @packet:	probability of a blue packet, Q31, if this one is green and sizes
  *		do not count; else 0. A blue gap ends with a whole packet, and
  *		a carried green gap has to be as long.
  * @rnd:	generator
- *
- * The packet that completes a delay is exposed only to the part of its
- * probability beyond it, which makes the mean gap 2/p exactly.
- *
- * Return: true if the packet is to be lost.
  */
-static inline bool abe_gap_reached(struct abe_gap *gap,
-				   const struct abe_spacing *s, bool carry,
-				   u64 packet, struct abe_rnd *rnd)
+static inline void abe_gap_end(struct abe_gap *gap, const struct abe_spacing *s,
+			       bool carry, u64 packet, struct abe_rnd *rnd)
 {
 	u64 over = -gap->left - 1;
 
-	if (s->each) {
-		bool lost = abe_rnd_q31(rnd) < over;
-
-		gap->left = lost ? (s64)s->delay - 1 : -1;
-		return lost;
-	}
 	if (!carry && s->drawn)
 		over = 0;
 	abe_gap_draw(gap, s, min_t(u64, over, ABE_Q31_ONE), packet, rnd);
-	return true;
 }
 
 #endif /* _ABE_RED_H */

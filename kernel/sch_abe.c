@@ -88,8 +88,8 @@ enum abe_stage { ABE_EARLY, ABE_LATE, ABE_LIMIT, ABE_STAGES };
  */
 #define ABE_NO_OFFSET	(100 * NSEC_PER_USEC)
 
-/* No packet but a whole GSO one is longer, or takes more memory: 2^17 bytes. */
-#define ABE_PACKET_SHIFT	17
+/* No packet takes less memory: 2^8 bytes. */
+#define ABE_PACKET_SHIFT	8
 
 /**
  * struct abe_cb - what a queued packet carries in its control block
@@ -135,6 +135,7 @@ struct abe_counters {
  * @range:	how far from min on it is as simple as that, Q32.32
  * @weighed:	likewise, if packets are weighed by their size
  * @gap:	way to the next first-stage loss
+ * @green:	it has the green bound
  * @n:		counters
  *
  * Two cache lines, and one for losses.
@@ -147,6 +148,7 @@ struct abe_fifo {
 	u64		range;
 	u64		weighed;
 	struct abe_gap	gap;
+	bool		green;
 	struct abe_counters n;
 } ____cacheline_aligned;
 
@@ -156,6 +158,7 @@ struct abe_fifo {
  * Read at each arrival:
  * @filters:	tc filters
  * @green_dscp:	bit n: DSCP n is green
+ * @colour:	the queues of the colours; with flat blue's for both
  * @priority:	from this skb->priority on a packet's colour may be another
  * @unit:	what sizes are counted in
  * @queued:	size of the queue, in the core's books
@@ -170,9 +173,8 @@ struct abe_fifo {
  * @ticks:	departures until the next reading
  * @green_room:	what may be ahead of green without a second look: @green_limit,
  *		or -1 if more blue may be due than @due says
- * @segments:	there may be whole GSO packets in the queue
  * @memory:	queued now, bytes of skb->truesize
- * @quota:	packets that fit without a look at the limits
+ * @quota:	bytes of skb->truesize that fit without a look at the limits
  * @due:	blue packets up to where this counter was have reached their
  *		deadline: @due_counted, or with hardly any D all of them
  * @ahead:	sum of what green arrivals found ahead
@@ -191,6 +193,8 @@ struct abe_fifo {
  * @due_last:	the last one that @due_counted includes, unless it has left
  * @due_counted: see @due
  * @ticks_max:	see @ticks
+ * @segments:	there may be whole GSO packets in the queue: then each departure
+ *		reads the clock, and counts them
  * @update_at:	when the control loop is due, ns
  * @drain_at:	when to look at the drain rate, ns
  * @drain_from:	start of the running look at the drain rate, ns; 0: none
@@ -212,6 +216,7 @@ struct abe_fifo {
 struct abe_sched_data {
 	struct tcf_proto __rcu *filters;
 	u64		green_dscp;
+	struct abe_fifo	*colour[ABE_COLOURS];
 	u32		priority;
 	enum abe_unit	unit;
 	const u32	*queued;
@@ -223,7 +228,6 @@ struct abe_sched_data {
 	u64		now;
 	unsigned long	tick;
 	int		ticks;
-	bool		segments;
 	int		quota;
 	u64		memory;
 	s64		green_room;
@@ -243,6 +247,7 @@ struct abe_sched_data {
 	struct sk_buff	*due_last;
 	u64		due_counted;
 	int		ticks_max;
+	bool		segments;
 	u64		update_at;
 	u64		drain_at;
 	u64		drain_from;
@@ -443,7 +448,7 @@ static void abe_scale(struct Qdisc *sch)
 	struct abe_sched_data *q = qdisc_priv(sch);
 	const u32 *v = q->config.v;
 	u32 mtu = abe_mtu(sch);
-	u64 min, max, halving;
+	u64 min, max, halving, ticks;
 
 	q->weight = abe_weight(q);
 	q->red.prob = q->prob;
@@ -489,12 +494,10 @@ static void abe_scale(struct Qdisc *sch)
 				      (u64)v[TCA_ABE_AVPKT] * NSEC_PER_SEC);
 	q->decay = min(halving, ABE_DECAY_MAX);
 
-	/* A departure for each full-size packet's time. */
-	q->ticks_max = clamp_t(u64, div_u64(mul_u64_u64_div_u64(q->drain_rate,
-								ABE_CLOCK_NS,
-								NSEC_PER_SEC),
-					    mtu),
-			       1, ABE_CLOCK_TICKS) - 1;
+	/* A departure for each full-size packet's time, or see @segments. */
+	ticks = mul_u64_u64_div_u64(q->drain_rate, ABE_CLOCK_NS, NSEC_PER_SEC);
+	ticks = clamp_t(u64, div_u64(ticks, mtu), 1, ABE_CLOCK_TICKS) - 1;
+	q->ticks_max = q->segments ? 0 : ticks;
 }
 
 static u64 abe_arrived(const struct abe_counters *n, enum abe_unit unit)
@@ -588,30 +591,29 @@ static noinline int abe_dscp(const struct sk_buff *skb)
 	return (ip[0] & 0xf) << 2 | ip[1] >> 6;
 }
 
-/* The same for most packets; -1 where their colour takes more than a look. */
-static __always_inline int abe_plain_dscp(const struct abe_sched_data *q,
-					  const struct sk_buff *skb)
+/* The same for most packets; false where their colour takes more than a look. */
+static __always_inline bool abe_plain_dscp(const struct abe_sched_data *q,
+					   const struct sk_buff *skb, u8 *dscp)
 {
 	const u8 *ip = skb_network_header(skb);
 
 	if (unlikely(skb_tail_pointer(skb) - ip < 2 ||
 		     skb->priority >= q->priority ||
 		     rcu_access_pointer(q->filters)))
-		return -1;
+		return false;
 	if (likely(skb->protocol == htons(ETH_P_IP)))
-		return ip[1] >> 2;
-	if (skb->protocol == htons(ETH_P_IPV6))
-		return (ip[0] & 0xf) << 2 | ip[1] >> 6;
-	return -1;
+		*dscp = ip[1] >> 2;
+	else if (skb->protocol == htons(ETH_P_IPV6))
+		*dscp = (ip[0] & 0xf) << 2 | ip[1] >> 6;
+	else
+		return false;
+	return true;
 }
 
 static __always_inline struct abe_fifo *
-abe_dscp_colour(struct abe_sched_data *q, int dscp)
+abe_dscp_colour(const struct abe_sched_data *q, u8 dscp)
 {
-	struct abe_fifo *f = &q->fifo[q->green_dscp >> dscp & 1];
-
-	OPTIMIZER_HIDE_VAR(f);	/* or it would be worked out again and again */
-	return f;
+	return q->colour[q->green_dscp >> dscp & 1];
 }
 
 /*
@@ -667,21 +669,19 @@ static struct abe_fifo *abe_colour(struct Qdisc *sch, struct sk_buff *skb,
 		colour = abe_filter(skb, filters, taken);
 	if (colour == -2)
 		return NULL;
-	if (q->flags & TCA_ABE_F_FLAT)
-		return &q->fifo[ABE_BLUE];
 	if (colour >= 0)
-		return &q->fifo[colour];
+		return q->colour[colour];
 	if (TC_H_MAJ(skb->priority) &&
 	    TC_H_MAJ(skb->priority) == sch->handle) {
 		if (TC_H_MIN(skb->priority) == 1)
-			return &q->fifo[ABE_GREEN];
+			return q->colour[ABE_GREEN];
 		if (TC_H_MIN(skb->priority) == 2)
-			return &q->fifo[ABE_BLUE];
+			return q->colour[ABE_BLUE];
 	}
 	if (q->green_mask && (skb->mark & q->green_mask) == q->green_mark)
-		return &q->fifo[ABE_GREEN];
+		return q->colour[ABE_GREEN];
 	dscp = abe_dscp(skb);
-	return dscp < 0 ? &q->fifo[ABE_BLUE] : abe_dscp_colour(q, dscp);
+	return dscp < 0 ? q->colour[ABE_BLUE] : abe_dscp_colour(q, dscp);
 }
 
 /* --- packet admission control --- */
@@ -757,7 +757,7 @@ static noinline int abe_lose(struct sk_buff *skb, struct Qdisc *sch,
 
 /* A packet has passed all stages. */
 static __always_inline int abe_append(struct sk_buff *skb, struct Qdisc *sch,
-				      struct abe_fifo *f)
+				      struct abe_fifo *f, u32 truesize)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
 	struct abe_cb *cb = abe_cb(skb);
@@ -770,26 +770,28 @@ static __always_inline int abe_append(struct sk_buff *skb, struct Qdisc *sch,
 	*f->tail = skb;
 	f->tail = &skb->next;
 
-	q->memory += skb->truesize;
+	sch->q.qlen++;
+	sch->qstats.backlog += len;
+	q->memory += truesize;
 	f->n.in[ABE_PACKETS]++;
 	f->n.in[ABE_BYTES] += len;
-	sch->qstats.backlog += len;
-	sch->q.qlen++;
 	return NET_XMIT_SUCCESS;
 }
 
-/* How many more packets fit, whatever they are. */
+/*
+ * Memory of packets that fit whatever they are. A packet takes more than its
+ * length, but for what a size table (stab) adds.
+ */
 static int abe_quota(const struct abe_sched_data *q)
 {
 	u64 memory = q->memory_limit - min(q->memory, q->memory_limit);
 	u64 size = q->limit - min_t(u64, *q->queued, q->limit);
-	u32 packets = q->packet_limit - min(abe_qlen(q), q->packet_limit);
+	u64 packets = q->packet_limit - min(abe_qlen(q), q->packet_limit);
 
-	if (!(q->flags & TCA_ABE_F_SPLIT_GSO))
-		return 0;
-	if (q->unit == ABE_BYTES)
-		size >>= ABE_PACKET_SHIFT;
-	return min3(size, memory >> ABE_PACKET_SHIFT, min_t(u64, packets, S32_MAX));
+	if (q->unit == ABE_PACKETS)
+		size <<= ABE_PACKET_SHIFT;
+	return min_t(u64, min3(size, memory, packets << ABE_PACKET_SHIFT),
+		     S32_MAX);
 }
 
 /* Stage three, where not any packet may fit. */
@@ -799,12 +801,12 @@ static noinline int abe_admit_tight(struct sk_buff *skb, struct Qdisc *sch,
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
 
-	q->quota = abe_quota(q) - 1;
+	q->quota = abe_quota(q) - (int)min_t(u32, skb->truesize, S32_MAX);
 	if ((u64)*q->queued + abe_size(q, skb) > q->limit ||
 	    q->memory + skb->truesize > q->memory_limit ||
 	    abe_qlen(q) >= q->packet_limit)
 		return abe_lose(skb, sch, to_free, f, ABE_LIMIT);
-	return abe_append(skb, sch, f);
+	return abe_append(skb, sch, f, skb->truesize);
 }
 
 /* Stage three. */
@@ -814,10 +816,12 @@ static __always_inline int abe_admit_in_time(struct sk_buff *skb,
 					     struct abe_fifo *f)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
+	u32 truesize = skb->truesize;
 
-	if (unlikely(--q->quota < 0))
+	q->quota -= truesize;
+	if (unlikely(q->quota < 0))
 		return abe_admit_tight(skb, sch, to_free, f);
-	return abe_append(skb, sch, f);
+	return abe_append(skb, sch, f, truesize);
 }
 
 /* Stages two and three of a green packet that is late, or perhaps. */
@@ -839,7 +843,7 @@ static __always_inline int abe_admit_passed(struct sk_buff *skb,
 	struct abe_sched_data *q = qdisc_priv(sch);
 	s64 ahead;
 
-	if (f == &q->fifo[ABE_GREEN]) {
+	if (f->green) {
 		ahead = abe_green_ahead(q);
 		if (unlikely(ahead > q->green_room))
 			return abe_admit_late(skb, sch, to_free, f);
@@ -863,27 +867,49 @@ static noinline int abe_admit_lost(struct sk_buff *skb, struct Qdisc *sch,
 		return abe_admit_passed(skb, sch, to_free, f);
 	}
 	/* w_l is measured even while stage one takes all green. */
-	if (f == &q->fifo[ABE_GREEN])
+	if (f->green)
 		abe_late(q);
 	return abe_lose(skb, sch, to_free, f, ABE_EARLY);
 }
 
-/* Stage one for a packet whose probability has used up what was left. */
+/* Stage one for a packet that is exposed by itself. */
+static noinline int abe_admit_each(struct sk_buff *skb, struct Qdisc *sch,
+				   struct sk_buff **to_free, struct abe_fifo *f)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+
+	if (!abe_gap_each(&f->gap, &q->rnd))
+		return abe_admit_passed(skb, sch, to_free, f);
+	abe_gap_delay(&f->gap, q->spacing, 0);
+	return abe_admit_lost(skb, sch, to_free, f, false);
+}
+
+/* Stage one for a packet that is lost, unless it can be marked. */
 static noinline int abe_admit_exposed(struct sk_buff *skb, struct Qdisc *sch,
 				      struct sk_buff **to_free,
 				      struct abe_fifo *f)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
-	bool green = f == &q->fifo[ABE_GREEN];
+	bool green = f->green;
 	bool bytemode = q->flags & TCA_ABE_F_BYTEMODE;
 	u64 packet = 0;
 
 	if (green && !bytemode && q->spacing->drawn)
 		packet = abe_red_probability(&q->red, q->average);
-	if (abe_gap_reached(&f->gap, q->spacing, green || bytemode, packet,
-			    &q->rnd))
-		return abe_admit_lost(skb, sch, to_free, f, false);
-	return abe_admit_passed(skb, sch, to_free, f);
+	abe_gap_end(&f->gap, q->spacing, green || bytemode, packet, &q->rnd);
+	return abe_admit_lost(skb, sch, to_free, f, false);
+}
+
+/* Stage one for a packet whose probability has used up what was left. */
+static __always_inline int abe_admit_due(struct sk_buff *skb, struct Qdisc *sch,
+					 struct sk_buff **to_free,
+					 struct abe_fifo *f)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+
+	if (q->spacing->each)
+		return abe_admit_each(skb, sch, to_free, f);
+	return abe_admit_exposed(skb, sch, to_free, f);
 }
 
 /* All stages for a packet that finds the average out of the simple range. */
@@ -900,12 +926,12 @@ static noinline int abe_admit_steep(struct sk_buff *skb, struct Qdisc *sch,
 		return abe_admit_lost(skb, sch, to_free, f, true);
 	if (q->flags & TCA_ABE_F_BYTEMODE)
 		p = div_u64(p * qdisc_pkt_len(skb), q->config.v[TCA_ABE_AVPKT]);
-	if (f == &q->fifo[ABE_GREEN])
+	if (f->green)
 		p = min_t(u64, p, ABE_Q31_ONE) * q->loop.alpha >> 16;
 	if (p >= ABE_Q31_ONE)
 		return abe_admit_lost(skb, sch, to_free, f, false);
 	if (abe_gap_due(&f->gap, p))
-		return abe_admit_exposed(skb, sch, to_free, f);
+		return abe_admit_due(skb, sch, to_free, f);
 	return abe_admit_passed(skb, sch, to_free, f);
 }
 
@@ -933,7 +959,7 @@ static __always_inline int abe_admit(struct sk_buff *skb, struct Qdisc *sch,
 		return abe_admit_steep(skb, sch, to_free, f);
 	}
 	if (unlikely(abe_gap_due(&f->gap, p)))
-		return abe_admit_exposed(skb, sch, to_free, f);
+		return abe_admit_due(skb, sch, to_free, f);
 	return abe_admit_passed(skb, sch, to_free, f);
 }
 
@@ -1030,25 +1056,30 @@ static void abe_wake(struct abe_sched_data *q)
  * over the last departure's, unless the queue was empty, or the kernel's tick
  * tells that the device stalls.
  */
-static __always_inline void abe_read_clock(struct Qdisc *sch)
+static __always_inline void abe_read_clock(struct Qdisc *sch, bool arrival)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
 	struct abe_fifo *blue = &q->fifo[ABE_BLUE];
+	u64 now = ktime_get_ns();
 	u64 last = q->now;
 
-	q->now = max(ktime_get_ns(), last);	/* arrivals may be ahead of it */
+	now = max(now, last);	/* arrivals may be ahead of it */
+	q->now = now;
 	q->tick = jiffies;
 	q->ticks = q->ticks_max;
 	q->green_room = -1;
 	if (q->memory > q->memory_max)
 		q->memory_max = q->memory;
-	if (unlikely(abe_empty(q)))
+	if (arrival && abe_empty(q))
 		abe_wake(q);
-	if (unlikely(q->now >= q->update_at))
-		abe_control(sch, q->now);
 	/* D falls no faster than time passes: then no deadline decreases. */
-	blue->offset = max_t(s64, q->loop.offset,
-			     last + blue->offset - q->now);
+	if (unlikely(blue->offset != (u64)q->loop.offset))
+		blue->offset = max_t(s64, q->loop.offset,
+				     blue->offset - (now - last));
+	if (unlikely(now >= q->update_at)) {
+		abe_control(sch, now);
+		blue->offset = max_t(s64, q->loop.offset, blue->offset);
+	}
 }
 
 /* A filter took the packet; @taken as abe_filter() says. */
@@ -1075,11 +1106,13 @@ static noinline int abe_enqueue_slow(struct sk_buff *skb, struct Qdisc *sch,
 	if (!f)
 		return abe_taken(skb, sch, to_free, taken);
 	if (READ_ONCE(jiffies) != q->tick)
-		abe_read_clock(sch);
+		abe_read_clock(sch, true);
 	if (skb_is_gso(skb)) {
 		if (q->flags & TCA_ABE_F_SPLIT_GSO)
 			return abe_admit_gso(skb, sch, to_free, f);
 		q->segments = true;
+		q->ticks_max = 0;
+		q->ticks = 0;
 	}
 	return abe_admit(skb, sch, to_free, f);
 }
@@ -1088,10 +1121,10 @@ static int abe_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 		       struct sk_buff **to_free)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
-	int dscp = abe_plain_dscp(q, skb);
+	u8 dscp;
 
-	if (unlikely(dscp < 0 || READ_ONCE(jiffies) != q->tick ||
-		     skb_is_gso(skb)))
+	if (unlikely(!abe_plain_dscp(q, skb, &dscp) ||
+		     READ_ONCE(jiffies) != q->tick || skb_is_gso(skb)))
 		return abe_enqueue_slow(skb, sch, to_free);
 	return abe_admit(skb, sch, to_free, abe_dscp_colour(q, dscp));
 }
@@ -1211,22 +1244,62 @@ static struct sk_buff *abe_trim(struct Qdisc *sch, unsigned int keep)
 	return list;
 }
 
+/* After a departure, where somebody listens. */
+static noinline struct sk_buff *abe_dequeue_traced(struct sk_buff *skb,
+						   struct Qdisc *sch,
+						   struct abe_fifo *f)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+
+	trace_abe_dequeue(sch, abe_colour_of(q, f),
+			  q->now - abe_cb(skb)->arrived, qdisc_pkt_len(skb));
+	return skb;
+}
+
+static __always_inline struct sk_buff *abe_sent(struct sk_buff *skb,
+						struct Qdisc *sch,
+						struct abe_fifo *f)
+{
+	if (trace_abe_dequeue_enabled())
+		return abe_dequeue_traced(skb, sch, f);
+	return skb;
+}
+
+static __always_inline void abe_send(struct sk_buff *skb, struct Qdisc *sch,
+				     struct abe_fifo *f)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+	u64 sojourn = q->now - abe_cb(skb)->arrived;
+	u32 len = qdisc_pkt_len(skb);
+
+	abe_take(skb, sch, f, len);
+	f->n.out[ABE_PACKETS]++;
+	f->n.out[ABE_BYTES] += len;
+	f->n.delay += sojourn;
+	if (unlikely(sojourn > f->n.delay_max))
+		f->n.delay_max = sojourn;
+	abe_bstats_update(sch, skb, len);
+}
+
 /*
  * Measure the drain rate. A look runs within one busy period, long enough
  * that batches of the device below and single packets do not matter; one that
  * the queue runs empty in is thrown away, as the link may then have waited.
+ * Returns @skb, which has just left @f.
  */
-static noinline void abe_drain(struct Qdisc *sch, u64 now)
+static noinline struct sk_buff *abe_drain(struct sk_buff *skb,
+					  struct Qdisc *sch,
+					  struct abe_fifo *f)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
 	u64 bytes = q->fifo[ABE_BLUE].n.out[ABE_BYTES] +
 		    q->fifo[ABE_GREEN].n.out[ABE_BYTES];
+	u64 rate, now = q->now;
 	bool first;
-	u64 rate;
 
 	if (q->drain_from) {
 		if (bytes - q->drain_bytes < (u64)ABE_DRAIN_PKTS * abe_mtu(sch))
-			return;
+			return abe_sent(skb, sch, f);
 		rate = mul_u64_u64_div_u64(bytes - q->drain_bytes,
 					   NSEC_PER_SEC, now - q->drain_from);
 		if (q->drain_known)
@@ -1243,65 +1316,42 @@ static noinline void abe_drain(struct Qdisc *sch, u64 now)
 	q->drain_from = now;
 	q->drain_bytes = bytes;
 	q->drain_at = now + ABE_DRAIN_NS;
+	return abe_sent(skb, sch, f);
 }
 
-/* After a departure, where somebody listens. */
-static noinline struct sk_buff *abe_dequeue_traced(struct sk_buff *skb,
-						   struct Qdisc *sch,
-						   struct abe_fifo *f)
+/* A departure that reads the clock. */
+static noinline struct sk_buff *abe_dequeue_clock(struct Qdisc *sch)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
+	struct abe_fifo *f;
+	struct sk_buff *skb;
 
-	trace_abe_dequeue(sch, abe_colour_of(q, f),
-			  q->now - abe_cb(skb)->arrived, qdisc_pkt_len(skb));
-	return skb;
-}
-
-static __always_inline struct sk_buff *abe_send(struct sk_buff *skb,
-						struct Qdisc *sch,
-						struct abe_fifo *f)
-{
-	struct abe_sched_data *q = qdisc_priv(sch);
-	u64 sojourn = q->now - abe_cb(skb)->arrived;
-	u32 len = qdisc_pkt_len(skb);
-
-	abe_take(skb, sch, f, len);
-	f->n.out[ABE_PACKETS]++;
-	f->n.out[ABE_BYTES] += len;
-	f->n.delay += sojourn;
-	if (unlikely(sojourn > f->n.delay_max))
-		f->n.delay_max = sojourn;
-	abe_bstats_update(sch, skb, len, q->segments);
-	if (trace_abe_dequeue_enabled())
-		return abe_dequeue_traced(skb, sch, f);
-	return skb;
-}
-
-static noinline struct sk_buff *abe_dequeue_clock(struct sk_buff *skb,
-						  struct Qdisc *sch,
-						  struct abe_fifo *f)
-{
-	struct abe_sched_data *q = qdisc_priv(sch);
-
-	abe_read_clock(sch);
-	skb = abe_send(skb, sch, f);
+	if (abe_empty(q))
+		return NULL;
+	abe_read_clock(sch, false);
+	skb = abe_next(q, &f);
+	abe_send(skb, sch, f);
+	if (unlikely(q->segments))
+		abe_bstats_segments(sch, skb);
 	/* Not before: what it drops must not be what a parent was shown. */
 	if (unlikely(q->now >= q->drain_at))
-		abe_drain(sch, q->now);
-	return skb;
+		return abe_drain(skb, sch, f);
+	return abe_sent(skb, sch, f);
 }
 
 static struct sk_buff *abe_dequeue(struct Qdisc *sch)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
 	struct abe_fifo *f;
-	struct sk_buff *skb = abe_next(q, &f);
+	struct sk_buff *skb;
 
+	if (unlikely(--q->ticks < 0 || READ_ONCE(jiffies) != q->tick))
+		return abe_dequeue_clock(sch);
+	skb = abe_next(q, &f);
 	if (!skb)
 		return NULL;
-	if (unlikely(--q->ticks < 0 || READ_ONCE(jiffies) != q->tick))
-		return abe_dequeue_clock(skb, sch, f);
-	return abe_send(skb, sch, f);
+	abe_send(skb, sch, f);
+	return abe_sent(skb, sch, f);
 }
 
 /*
@@ -1394,7 +1444,10 @@ static void abe_apply(struct Qdisc *sch, const struct abe_config *cfg)
 	q->green_mark = v[TCA_ABE_GREEN_MARK];
 	q->green_mask = v[TCA_ABE_GREEN_MASK];
 	/* Those that may name a class; all, if the DSCP is not all that counts. */
-	q->priority = q->flags & TCA_ABE_F_FLAT || q->green_mask ? 0 : 0x10000;
+	q->priority = q->green_mask ? 0 : 0x10000;
+	q->colour[ABE_BLUE] = &q->fifo[ABE_BLUE];
+	q->colour[ABE_GREEN] = &q->fifo[q->flags & TCA_ABE_F_FLAT ? ABE_BLUE :
+								    ABE_GREEN];
 	q->red.gentle = q->flags & TCA_ABE_F_GENTLE;
 	if (cfg->rate) {
 		q->drain_rate = cfg->rate;
@@ -1465,6 +1518,7 @@ static int abe_init(struct Qdisc *sch, struct nlattr *opt,
 
 	for (c = 0; c < ABE_COLOURS; c++)
 		q->fifo[c].tail = &q->fifo[c].head;
+	q->fifo[ABE_GREEN].green = true;
 	q->due = &q->due_counted;
 	q->queues = abe_queues(sch);
 	q->drain_rate = max(div_u64(abe_link_rate(qdisc_dev(sch)), q->queues),

@@ -377,10 +377,9 @@ static void test_rnd_seed(void)
 	ok(!equal && fabsl(bits / 64 - 32) < 2,
 	   "rnd: small seeds are spread over the state");
 	abe_rnd_seed(&a, 0);
-	ok(a.state && rnd_cells(&a, 19, 8), "rnd: seed 0 works");
+	ok(rnd_cells(&a, 19, 8), "rnd: seed 0 works");
 	/* The one seed that the finaliser sends to 0. */
 	abe_rnd_seed(&a, -0x9e3779b97f4a7c15ULL);
-	ok(a.state, "rnd: the state is never 0");
 	for (i = 0; i < 1000; i++) {
 		u32 r = abe_rnd_q31(&a);
 

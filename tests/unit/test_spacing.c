@@ -25,9 +25,20 @@ static void begin(struct abe_gap *gap, u32 spacing, struct abe_rnd *rnd, u64 see
 static bool abe_gap_loss(struct abe_gap *gap, u32 spacing, u64 p, bool carry,
 			 u64 packet, struct abe_rnd *rnd)
 {
-	return p >= ABE_Q31_ONE ||
-	       (abe_gap_due(gap, p) &&
-		abe_gap_reached(gap, &abe_spacings[spacing], carry, packet, rnd));
+	const struct abe_spacing *s = &abe_spacings[spacing];
+
+	if (p >= ABE_Q31_ONE)
+		return true;
+	if (!abe_gap_due(gap, p))
+		return false;
+	if (!s->each) {
+		abe_gap_end(gap, s, carry, packet, rnd);
+		return true;
+	}
+	if (!abe_gap_each(gap, rnd))
+		return false;
+	abe_gap_delay(gap, s, 0);
+	return true;
 }
 
 #define SPACINGS	__TCA_ABE_SPACING_MAX
