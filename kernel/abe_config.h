@@ -308,7 +308,7 @@ static int abe_parse(struct abe_config *cfg, struct nlattr *opt, bool new,
 		cfg->seed = nla_get_u64(tb[TCA_ABE_SEED]);
 	if (new && !tb[TCA_ABE_GAMMA2] && cfg->v[TCA_ABE_LOOP] == TCA_ABE_LOOP_PAPER)
 		cfg->v[TCA_ABE_GAMMA2] = ABE_GAMMA2_PAPER;
-	if (new && !tb[TCA_ABE_OFFSET])
+	if (!tb[TCA_ABE_OFFSET])	/* or a dump could not be given again */
 		cfg->v[TCA_ABE_OFFSET] = min(cfg->v[TCA_ABE_OFFSET],
 					     cfg->v[TCA_ABE_OFFSET_MAX]);
 	return abe_check(cfg, tb, extack);

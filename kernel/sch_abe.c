@@ -72,11 +72,21 @@ enum abe_stage { ABE_EARLY, ABE_LATE, ABE_LIMIT, ABE_STAGES };
 /* Likewise the default of memory_limit, in bytes: each queue has so much. */
 #define ABE_MEMORY_SHARE	(4U << 20)
 
-/* A look at the drain rate takes this long and this many full-size packets. */
-#define ABE_DRAIN_NS	(25 * NSEC_PER_MSEC)
-#define ABE_DRAIN_PKTS	4
-/* Weight of one look, as a shift. */
-#define ABE_DRAIN_SHIFT	3
+/*
+ * A look at the drain rate takes this long and this many full-size packets. The
+ * first one is shorter, as thresholds in time mean nothing before it; then each
+ * counts as much as those before it until there are so many. A busy period begins
+ * with the burst of the token bucket above, which passes in no time.
+ */
+#define ABE_DRAIN_NS		(25 * NSEC_PER_MSEC)
+#define ABE_DRAIN_PKTS		4
+#define ABE_DRAIN_FIRST_NS	(2 * NSEC_PER_MSEC)
+#define ABE_DRAIN_FIRST_PKTS	2
+#define ABE_DRAIN_LOOKS		8
+#define ABE_DRAIN_BURST_NS	(2 * NSEC_PER_MSEC)
+
+/* A GSO packet stays whole that is less than such a part of green_limit. */
+#define ABE_SPLIT_SHIFT	4
 
 /* How old a reading of the clock may be, and for how many departures. */
 #define ABE_CLOCK_NS	(128 * NSEC_PER_USEC)
@@ -193,6 +203,7 @@ struct abe_fifo {
  * @due_last:	the last one that @due_counted includes, unless it has left
  * @due_counted: see @due
  * @ticks_max:	see @ticks
+ * @ticks_plain: that without @segments
  * @segments:	there may be whole GSO packets in the queue: then each departure
  *		reads the clock, and counts them
  * @update_at:	when the control loop is due, ns
@@ -207,6 +218,7 @@ struct abe_fifo {
  * @loop_parms:	its configuration
  * @before:	counters at the last update
  * @drain_rate:	bytes/s, given or estimated
+ * @drain_looks:	looks that it is made of, ABE_DRAIN_LOOKS at most
  * @drain_known: it is not just the link's speed
  * @queues:	queues of the device, of which this is one; else 1
  * @prob:	P in force (adaptive), Q31
@@ -247,6 +259,7 @@ struct abe_sched_data {
 	struct sk_buff	*due_last;
 	u64		due_counted;
 	int		ticks_max;
+	int		ticks_plain;
 	bool		segments;
 	u64		update_at;
 	u64		drain_at;
@@ -260,6 +273,7 @@ struct abe_sched_data {
 	struct abe_loop_parms loop_parms;
 	struct abe_counters before[ABE_COLOURS];
 	u64		drain_rate;
+	u32		drain_looks;
 	bool		drain_known;
 	u32		queues;
 	u32		prob;
@@ -442,6 +456,12 @@ static s64 abe_offset_max(const struct abe_sched_data *q, u32 mtu)
 	return us * NSEC_PER_USEC;
 }
 
+static void abe_set_segments(struct abe_sched_data *q, bool segments)
+{
+	q->segments = segments;
+	q->ticks_max = segments ? 0 : q->ticks_plain;
+}
+
 /* Bring everything that depends on the drain rate, P or MTU up to date. */
 static void abe_scale(struct Qdisc *sch)
 {
@@ -496,8 +516,8 @@ static void abe_scale(struct Qdisc *sch)
 
 	/* A departure for each full-size packet's time, or see @segments. */
 	ticks = mul_u64_u64_div_u64(q->drain_rate, ABE_CLOCK_NS, NSEC_PER_SEC);
-	ticks = clamp_t(u64, div_u64(ticks, mtu), 1, ABE_CLOCK_TICKS) - 1;
-	q->ticks_max = q->segments ? 0 : ticks;
+	q->ticks_plain = clamp_t(u64, div_u64(ticks, mtu), 1, ABE_CLOCK_TICKS) - 1;
+	abe_set_segments(q, q->segments);
 }
 
 static u64 abe_arrived(const struct abe_counters *n, enum abe_unit unit)
@@ -569,26 +589,53 @@ static noinline void abe_control(struct Qdisc *sch, u64 now)
 
 /* --- colours --- */
 
-/* DSCP of an IP packet, also behind VLAN tags; -1 if it is not IP. */
-static noinline int abe_dscp(const struct sk_buff *skb)
+/*
+ * The octet of an IP packet that has its DSCP and ECN, also behind VLAN tags; -1
+ * if it is not IP. @offset: of the IP header from skb->data.
+ */
+static int abe_dsfield(const struct sk_buff *skb, int *offset)
 {
 	__be16 proto = skb->protocol;
-	int offset = skb_network_offset(skb);
 	const u8 *ip;
 	u8 buf[2];
 
+	*offset = skb_network_offset(skb);
 	if (unlikely(eth_type_vlan(proto))) {
-		offset = 0;
-		proto = __vlan_get_protocol(skb, proto, &offset);
+		*offset = 0;
+		proto = __vlan_get_protocol(skb, proto, offset);
 	}
 	if (proto != htons(ETH_P_IP) && proto != htons(ETH_P_IPV6))
 		return -1;
-	ip = skb_header_pointer(skb, offset, sizeof(buf), buf);
+	ip = skb_header_pointer(skb, *offset, sizeof(buf), buf);
 	if (!ip)
 		return -1;
 	if (proto == htons(ETH_P_IP))
-		return ip[1] >> 2;
-	return (ip[0] & 0xf) << 2 | ip[1] >> 6;
+		return ip[1];
+	return (ip[0] & 0xf) << 4 | ip[1] >> 4;
+}
+
+/* DSCP of a packet; -1 if it is not IP. */
+static noinline int abe_dscp(const struct sk_buff *skb)
+{
+	int offset, dsfield = abe_dsfield(skb, &offset);
+
+	return dsfield < 0 ? -1 : dsfield >> 2;
+}
+
+/*
+ * Mark a packet CE, if it can be. Not one whose IP header is not where the network
+ * header is said to be (a bridged frame with a VLAN tag): INET_ECN_set_ce() would
+ * write into the tag. Nor one with ECT(1): its sender takes a mark for far less
+ * than a loss (RFC 9331), and would get far more than its neighbours in this queue.
+ */
+static bool abe_mark(struct sk_buff *skb)
+{
+	int offset, dsfield = abe_dsfield(skb, &offset);
+
+	if (dsfield < 0 || offset != skb_network_offset(skb) ||
+	    (dsfield & INET_ECN_MASK) == INET_ECN_ECT_1)
+		return false;
+	return INET_ECN_set_ce(skb);
 }
 
 /* The same for most packets; false where their colour takes more than a look. */
@@ -690,12 +737,14 @@ static struct abe_fifo *abe_colour(struct Qdisc *sch, struct sk_buff *skb,
  * Count blue packets whose deadline has come: each once, and only until they
  * are enough, so this costs no more than the packets that it counts.
  */
-static void abe_count_due(struct abe_sched_data *q, u64 now)
+static u64 abe_count_due(const struct abe_sched_data *q, u64 now,
+			 struct sk_buff **last)
 {
 	const struct abe_fifo *blue = &q->fifo[ABE_BLUE];
 	u64 gone = blue->n.out[q->unit], due = q->due_counted;
 	struct sk_buff *skb = blue->head;
 
+	*last = q->due_last;
 	if (due > gone)
 		skb = q->due_last->next;
 	else
@@ -703,11 +752,10 @@ static void abe_count_due(struct abe_sched_data *q, u64 now)
 	while (skb && abe_cb(skb)->deadline <= now &&
 	       due - gone <= q->green_limit) {
 		due += abe_size(q, skb);
-		q->due_last = skb;
+		*last = skb;
 		skb = skb->next;
 	}
-	q->due_counted = due;
-	q->green_room = due - gone > q->green_limit ? -1 : (s64)q->green_limit;
+	return due;
 }
 
 /*
@@ -725,12 +773,16 @@ static __always_inline s64 abe_green_ahead(const struct abe_sched_data *q)
 /* Stage two; true if the green bound could not be kept. */
 static bool abe_late(struct abe_sched_data *q)
 {
-	s64 ahead;
+	s64 ahead, limit = q->green_limit;
+	u64 due;
 
-	abe_count_due(q, q->now);
+	due = abe_count_due(q, q->now, &q->due_last);
+	q->due_counted = due;
+	q->green_room = due - q->fifo[ABE_BLUE].n.out[q->unit] > limit ? -1 :
+									 limit;
 	ahead = abe_green_ahead(q);
 	q->ahead += ahead;
-	return ahead > (s64)q->green_limit;
+	return ahead > limit;
 }
 
 /*
@@ -862,7 +914,7 @@ static noinline int abe_admit_lost(struct sk_buff *skb, struct Qdisc *sch,
 	qdisc_qstats_overlimit(sch);
 	if (q->flags & TCA_ABE_F_ECN &&
 	    !(certain && q->flags & TCA_ABE_F_HARDDROP) &&
-	    INET_ECN_set_ce(skb)) {
+	    abe_mark(skb)) {
 		f->n.marks++;
 		return abe_admit_passed(skb, sch, to_free, f);
 	}
@@ -990,6 +1042,24 @@ static u32 abe_charge(const struct Qdisc *sch, u32 len)
 }
 
 /*
+ * Is a GSO packet to be split? Where the whole of it takes less than a sixteenth
+ * of green_limit it is no delay worth the name. In packets it would count as one;
+ * and below a shaper whose rate is not known yet nobody knows how long it takes.
+ */
+static bool abe_splits(struct Qdisc *sch, const struct sk_buff *skb)
+{
+	const struct abe_sched_data *q = qdisc_priv(sch);
+
+	if (!(q->flags & TCA_ABE_F_SPLIT_GSO))
+		return false;
+	return q->unit == ABE_PACKETS ||
+	       qdisc_pkt_len(skb) > q->green_limit >> ABE_SPLIT_SHIFT ||
+	       (q->config.v[TCA_ABE_UNIT] == TCA_ABE_UNIT_TIME &&
+		!q->drain_known &&
+		rcu_access_pointer(sch->dev_queue->qdisc) != sch);
+}
+
+/*
  * Split a GSO packet: a packet is then a packet to the probabilities, and no
  * green one waits behind 64 KiB that count as one.
  */
@@ -1033,6 +1103,8 @@ static noinline int abe_admit_gso(struct sk_buff *skb, struct Qdisc *sch,
 static void abe_idle(struct abe_sched_data *q, u64 now)
 {
 	abe_tick_over(q);
+	if (q->segments)
+		abe_set_segments(q, false);
 	q->idle_from = now;
 	q->drain_from = 0;
 	q->drain_at = U64_MAX;
@@ -1046,7 +1118,7 @@ static void abe_wake(struct abe_sched_data *q)
 					   q->decay);
 	q->idle_from = q->now;	/* if this packet is not queued */
 	if (!q->config.rate)
-		q->drain_at = 0;
+		q->drain_at = q->now + ABE_DRAIN_BURST_NS;
 }
 
 /*
@@ -1108,10 +1180,9 @@ static noinline int abe_enqueue_slow(struct sk_buff *skb, struct Qdisc *sch,
 	if (READ_ONCE(jiffies) != q->tick)
 		abe_read_clock(sch, true);
 	if (skb_is_gso(skb)) {
-		if (q->flags & TCA_ABE_F_SPLIT_GSO)
+		if (abe_splits(sch, skb))
 			return abe_admit_gso(skb, sch, to_free, f);
-		q->segments = true;
-		q->ticks_max = 0;
+		abe_set_segments(q, true);
 		q->ticks = 0;
 	}
 	return abe_admit(skb, sch, to_free, f);
@@ -1294,19 +1365,22 @@ static noinline struct sk_buff *abe_drain(struct sk_buff *skb,
 	struct abe_sched_data *q = qdisc_priv(sch);
 	u64 bytes = q->fifo[ABE_BLUE].n.out[ABE_BYTES] +
 		    q->fifo[ABE_GREEN].n.out[ABE_BYTES];
+	bool first = !q->drain_known;
 	u64 rate, now = q->now;
-	bool first;
 
 	if (q->drain_from) {
-		if (bytes - q->drain_bytes < (u64)ABE_DRAIN_PKTS * abe_mtu(sch))
+		if (bytes - q->drain_bytes < (u64)abe_mtu(sch) *
+		    (first ? ABE_DRAIN_FIRST_PKTS : ABE_DRAIN_PKTS))
 			return abe_sent(skb, sch, f);
 		rate = mul_u64_u64_div_u64(bytes - q->drain_bytes,
 					   NSEC_PER_SEC, now - q->drain_from);
-		if (q->drain_known)
-			rate = q->drain_rate - (q->drain_rate >> ABE_DRAIN_SHIFT) +
-			       (rate >> ABE_DRAIN_SHIFT);
+		q->drain_looks = first ? 1 : min(q->drain_looks + 1,
+						 (u32)ABE_DRAIN_LOOKS);
+		if (!first)
+			rate = q->drain_rate - div_u64(q->drain_rate,
+						       q->drain_looks) +
+			       div_u64(rate, q->drain_looks);
 		q->drain_rate = clamp(rate, 1ULL, ABE_MAX_RATE);
-		first = !q->drain_known;
 		q->drain_known = true;
 		abe_scale(sch);
 		/* Not empty: a parent must not hear that now. */
@@ -1315,7 +1389,8 @@ static noinline struct sk_buff *abe_drain(struct sk_buff *skb,
 	}
 	q->drain_from = now;
 	q->drain_bytes = bytes;
-	q->drain_at = now + ABE_DRAIN_NS;
+	q->drain_at = now + (q->drain_known ? ABE_DRAIN_NS :
+					      ABE_DRAIN_FIRST_NS);
 	return abe_sent(skb, sch, f);
 }
 
@@ -1330,9 +1405,9 @@ static noinline struct sk_buff *abe_dequeue_clock(struct Qdisc *sch)
 		return NULL;
 	abe_read_clock(sch, false);
 	skb = abe_next(q, &f);
-	abe_send(skb, sch, f);
 	if (unlikely(q->segments))
 		abe_bstats_segments(sch, skb);
+	abe_send(skb, sch, f);
 	/* Not before: what it drops must not be what a parent was shown. */
 	if (unlikely(q->now >= q->drain_at))
 		return abe_drain(skb, sch, f);
@@ -1465,6 +1540,13 @@ static void abe_apply(struct Qdisc *sch, const struct abe_config *cfg)
 		abe_recount(q);
 }
 
+/* D as it was given; it may still fall no faster than time passes. */
+static void abe_set_offset(struct abe_sched_data *q)
+{
+	q->loop.offset = (u64)q->config.v[TCA_ABE_OFFSET] * NSEC_PER_USEC;
+	abe_bias(q);
+}
+
 static int abe_change(struct Qdisc *sch, struct nlattr *opt,
 		      struct netlink_ext_ack *extack)
 {
@@ -1480,6 +1562,8 @@ static int abe_change(struct Qdisc *sch, struct nlattr *opt,
 		return err;
 	sch_tree_lock(sch);
 	abe_apply(sch, &cfg);
+	if (nla_find_nested(opt, TCA_ABE_OFFSET))
+		abe_set_offset(q);
 	dropped = abe_trim(sch, 0);
 	sch_tree_unlock(sch);
 	kfree_skb_list(dropped);
@@ -1536,8 +1620,7 @@ static int abe_init(struct Qdisc *sch, struct nlattr *opt,
 	abe_rnd_seed(&q->rnd, get_random_u64());
 	abe_apply(sch, &cfg);
 	abe_loop_init(&q->loop, &q->loop_parms,
-		      min_t(s64, (u64)cfg.v[TCA_ABE_OFFSET] * NSEC_PER_USEC,
-			    q->loop_parms.offset_max));
+		      (u64)cfg.v[TCA_ABE_OFFSET] * NSEC_PER_USEC);
 	abe_bias(q);
 	return 0;
 }
@@ -1563,7 +1646,6 @@ static void abe_reset(struct Qdisc *sch)
 	q->memory = 0;
 	q->average = 0;
 	q->ahead = 0;
-	q->segments = false;
 	abe_idle(q, ktime_get_ns());
 	if (q->spacing)		/* else the qdisc was never configured */
 		abe_forget_gaps(q);
@@ -1628,6 +1710,7 @@ static int abe_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 	struct abe_sched_data *q = qdisc_priv(sch);
 	const struct abe_loop *loop = &q->loop;
 	struct tc_abe_xstats st = { };
+	struct sk_buff *last;
 
 	sch_tree_lock(sch);
 	st.updates = loop->updates;
@@ -1635,8 +1718,9 @@ static int abe_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 	st.average = q->average;
 	st.limit_in_force = q->limit;
 	st.green_limit_in_force = q->green_limit;
-	abe_count_due(q, ktime_get_ns());
-	st.green_ahead = abe_green_ahead(q);
+	st.green_ahead = abe_count_due(q, ktime_get_ns(), &last) -
+			 q->fifo[ABE_BLUE].n.out[q->unit] +
+			 abe_held(&q->fifo[ABE_GREEN], q->unit);
 	st.alpha = loop->alpha;
 	st.alpha_target = abe_exp2(loop->log_target, 16);
 	st.probability = abe_red_probability(&q->red, q->average);

@@ -97,6 +97,37 @@ def test_floor_of_thresholds(t, port):
     t.ok(st["blue"]["early_drops"] == 0, "time: floor of min is 5 full-size packets", st["blue"])
 
 
+def test_first_look(t, port):
+    """Behind a token bucket the drain rate is known, and right, within a few packets."""
+    for kbit, burst in (
+        (64, 1600),
+        (64, 6000),
+        (256, 1600),
+        (1000, 1600),
+        (1000, 15000),
+        (5000, 1600),
+        (20000, 20000),
+    ):
+        port.fresh("abe")
+        port.batch(
+            f"qdisc change dev {port.name} root handle 1: tbf rate {kbit}kbit burst {burst} limit 1000000"
+        )
+        port.send(300)
+        # a packet that is waited for, one to begin with, two full-size ones, and some more
+        time.sleep(0.02 + 6 * 1514 * 8 / kbit / 1000)
+        st = port.stats()
+        t.ok(
+            near(st["drain_rate"], kbit * 125, 0.1),
+            f"{kbit} kb/s, burst {burst}: the drain rate within six packets",
+            st["drain_rate"] / 125,
+        )
+        t.ok(
+            st["backlog"] <= st["limit_bytes"] and not lib.balance(st),
+            f"{kbit} kb/s, burst {burst}: no more is queued than the limit",
+            (st["backlog"], st["limit_bytes"], lib.balance(st)),
+        )
+
+
 def test_rate(t, port):
     for kbit, wanted in ((800, 60), (1600, 120)):
         n, st = flood(port, f"abe rate {kbit}kbit limit 600ms min 9s max 10s", count=150)
@@ -332,7 +363,7 @@ def test_bytemode(t, port):
 
 def test_ecn(t, port):
     spec = f"{STEADY} probability 0.2"
-    for ecn, codepoint, marks in (("ecn", 2, 100), ("ecn", 1, 100), ("ecn", 0, 0), ("noecn", 2, 0)):
+    for ecn, codepoint, marks in (("ecn", 2, 100), ("ecn", 1, 0), ("ecn", 0, 0), ("noecn", 2, 0)):
         n = early(port, f"{spec} {ecn}", ecn=codepoint)
         t.ok(
             near(n["marks"], marks, 0, 2) and near(n["early_drops"], 100 - marks, 0, 2),
@@ -631,6 +662,26 @@ def test_offset(t, port):
     )
 
 
+def test_offset_change(t, port):
+    port.fresh("abe packets offset 30ms interval 10s")
+    port.change("k4 1ms")
+    t.ok(port.stats()["offset"] == 30000, "another change leaves D", port.stats()["offset"])
+    port.change("offset 70ms")
+    t.ok(port.stats()["offset"] == 70000, "change offset 70ms moves it", port.stats()["offset"])
+    port.change("offset_max 50ms")
+    st = port.stats()
+    t.ok(
+        st["offset"] == 50000 and st["options"]["offset"] == 50000,
+        "a lower offset_max takes both along",
+        (st["offset"], st["options"]),
+    )
+    before = st["options"]
+    text = run(f"tc qdisc show dev {port.name}").stdout
+    words = next(x for x in text.splitlines() if " abe " in x).split("parent 1:1 ")[1]
+    port.change(words)
+    t.ok(port.stats()["options"] == before, "what tc prints can be given again", words)
+
+
 def test_offset_max(t, port):
     st = flood(port, "abe packets offset_max 50ms", count=0)[1]
     t.ok(st["offset"] == 50000, "offset_max 50ms holds D", st["offset"])
@@ -729,6 +780,38 @@ def test_split_gso(t, port):
             f"{spec or 'default'}: a packet of 10 segments counts as {arrived}",
             (st["blue"], lib.balance(st)),
         )
+    # 9.6 kB: split where they take more than a sixteenth of green_limit
+    for spec, arrived in (
+        ("time rate 10gbit", 1),
+        ("time rate 1gbit", 1),
+        ("time rate 100mbit", 10),
+        ("time rate 100mbit green_limit 100ms", 1),
+        ("time rate 10gbit green_limit 100us", 10),
+        ("time", 10),  # below a shaper, before the first estimate
+        ("bytes limit 1mb green_limit 1mb", 1),
+        ("bytes limit 1mb", 10),
+        ("packets limit 1000 green_limit 1000", 10),
+        ("time rate 100mbit nosplit_gso", 1),
+    ):
+        port.fresh(f"abe {spec} {CALM}", "open")
+        port.send(4, segments=10)
+        st = port.stats()
+        t.ok(
+            st["blue"]["arrived"] == 4 * arrived
+            and st["blue"]["sent"] == 4 * arrived
+            and st["packets"] == 40,
+            f"{spec}: 10 segments count as {arrived}, and 10 are sent",
+            (st["packets"], st["blue"]),
+        )
+    run(f"tc qdisc del dev {port.name} root")
+    run(f"tc qdisc add dev {port.name} root handle 10: abe")
+    port.send(4, segments=10)
+    st = port.stats()
+    t.ok(
+        st["blue"]["arrived"] == 4 and st["packets"] == 40,
+        "the device's own: its speed counts from the start",
+        (st["packets"], st["blue"]),
+    )
 
 
 # --- dump, defaults, change ---
@@ -875,7 +958,7 @@ def test_change_keeps(t, port):
         config = config | {name: value}
         wrong = {k: v for k, v in st["options"].items() if v != config[k]}
         t.ok(not wrong, f"change of {name} keeps the other options", wrong)
-        moved = {"alpha_max": ("alpha",), "offset_max": ("offset",)}.get(name, ())
+        moved = {"alpha_max": ("alpha",)}.get(name, ("offset",) if "offset" in name else ())
         wrong = {k: (old[k], st[k]) for k in STATE if k not in moved and st[k] != old[k]}
         t.ok(
             not wrong and not lib.balance(st),
