@@ -84,10 +84,10 @@ class Watch:
         wrong = balance(q, moving=True)
         # core's and own books are not read in one moment: what is wrong stays wrong
         for _ in range(3):
-            if not balance(q):
+            if not balance(q, whole=True):
                 break
             q = qdisc("eth0", ns)
-        self.wrong += [f"{self.looks}: {ns}: {text}" for text in wrong + balance(q)]
+        self.wrong += [f"{self.looks}: {ns}: {text}" for text in wrong + balance(q, whole=True)]
 
     def __call__(self):
         self.looks += 1
