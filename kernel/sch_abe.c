@@ -85,9 +85,6 @@ enum abe_stage { ABE_EARLY, ABE_LATE, ABE_LIMIT, ABE_STAGES };
 #define ABE_DRAIN_LOOKS		8
 #define ABE_DRAIN_BURST_NS	(2 * NSEC_PER_MSEC)
 
-/* So many packets that have come due are counted in one call. */
-#define ABE_WALK	64
-
 /* A GSO packet stays whole that is less than such a part of green_limit. */
 #define ABE_SPLIT_SHIFT	4
 
@@ -205,8 +202,6 @@ struct abe_fifo {
  * @memory_max:	the most that @memory has been when the clock was read
  * @due_last:	the last one that @due_counted includes, unless it has left
  * @due_counted: see @due
- * @due_lagged:	once there were more to count than one call may: each reading of
- *		the clock counts some, as long as there is green
  * @ticks_max:	see @ticks
  * @ticks_plain: that without @segments
  * @segments:	there may be whole GSO packets in the queue: then each departure
@@ -263,7 +258,6 @@ struct abe_sched_data {
 	u64		memory_max;
 	struct sk_buff	*due_last;
 	u64		due_counted;
-	bool		due_lagged;
 	int		ticks_max;
 	int		ticks_plain;
 	bool		segments;
@@ -590,7 +584,6 @@ static noinline void abe_control(struct Qdisc *sch, u64 now)
 	for (c = 0; c < ABE_COLOURS; c++)
 		q->before[c] = q->fifo[c].n;
 	q->ahead = 0;
-	q->due_lagged &= sample.arrived[ABE_GREEN] > 0;
 	q->update_at = now + (u64)q->config.v[TCA_ABE_INTERVAL] * NSEC_PER_USEC;
 }
 
@@ -741,31 +734,28 @@ static struct abe_fifo *abe_colour(struct Qdisc *sch, struct sk_buff *skb,
 /* --- packet admission control --- */
 
 /*
- * Count blue packets whose deadline has come: each once, only until they are
- * enough, and no more than ABE_WALK in a call. @due: see abe_sched_data, @last: the
- * last that it includes. Return: false if there may be more.
+ * Count blue packets whose deadline has come: each once, and only until they
+ * are enough, so this costs no more than the packets that it counts.
  */
-static bool abe_count_due(const struct abe_sched_data *q, u64 now, u64 *due,
-			  struct sk_buff **last)
+static u64 abe_count_due(const struct abe_sched_data *q, u64 now,
+			 struct sk_buff **last)
 {
 	const struct abe_fifo *blue = &q->fifo[ABE_BLUE];
-	u64 gone = blue->n.out[q->unit];
+	u64 gone = blue->n.out[q->unit], due = q->due_counted;
 	struct sk_buff *skb = blue->head;
-	int n = 0;
 
-	if (*due > gone)
-		skb = (*last)->next;
+	*last = q->due_last;
+	if (due > gone)
+		skb = q->due_last->next;
 	else
-		*due = gone;
+		due = gone;
 	while (skb && abe_cb(skb)->deadline <= now &&
-	       *due - gone <= q->green_limit) {
-		if (n++ == ABE_WALK)
-			return false;
-		*due += abe_size(q, skb);
+	       due - gone <= q->green_limit) {
+		due += abe_size(q, skb);
 		*last = skb;
 		skb = skb->next;
 	}
-	return true;
+	return due;
 }
 
 /*
@@ -780,20 +770,19 @@ static __always_inline s64 abe_green_ahead(const struct abe_sched_data *q)
 	       abe_held(&q->fifo[ABE_GREEN], q->unit);
 }
 
-/*
- * Stage two; true if the green bound could not be kept, or nobody knows: a packet
- * for which not all was counted is late.
- */
+/* Stage two; true if the green bound could not be kept. */
 static bool abe_late(struct abe_sched_data *q)
 {
-	bool all = abe_count_due(q, q->now, &q->due_counted, &q->due_last);
-	u64 gone = q->fifo[ABE_BLUE].n.out[q->unit];
-	s64 ahead = abe_green_ahead(q), limit = q->green_limit;
+	s64 ahead, limit = q->green_limit;
+	u64 due;
 
-	q->due_lagged |= !all;
-	q->green_room = all && q->due_counted - gone <= limit ? limit : -1;
+	due = abe_count_due(q, q->now, &q->due_last);
+	q->due_counted = due;
+	q->green_room = due - q->fifo[ABE_BLUE].n.out[q->unit] > limit ? -1 :
+									 limit;
+	ahead = abe_green_ahead(q);
 	q->ahead += ahead;
-	return !all || ahead > limit;
+	return ahead > limit;
 }
 
 /*
@@ -1151,8 +1140,6 @@ static __always_inline void abe_read_clock(struct Qdisc *sch, bool arrival)
 	q->tick = jiffies;
 	q->ticks = q->ticks_max;
 	q->green_room = -1;
-	if (unlikely(q->due_lagged))
-		abe_count_due(q, now, &q->due_counted, &q->due_last);
 	if (q->memory > q->memory_max)
 		q->memory_max = q->memory;
 	if (arrival && abe_empty(q))
@@ -1724,18 +1711,15 @@ static int abe_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 	const struct abe_loop *loop = &q->loop;
 	struct tc_abe_xstats st = { };
 	struct sk_buff *last;
-	u64 due;
 
 	sch_tree_lock(sch);
-	due = q->due_counted;
-	last = q->due_last;
 	st.updates = loop->updates;
 	st.drain_rate = q->drain_rate;
 	st.average = q->average;
 	st.limit_in_force = q->limit;
 	st.green_limit_in_force = q->green_limit;
-	abe_count_due(q, ktime_get_ns(), &due, &last);
-	st.green_ahead = due - q->fifo[ABE_BLUE].n.out[q->unit] +
+	st.green_ahead = abe_count_due(q, ktime_get_ns(), &last) -
+			 q->fifo[ABE_BLUE].n.out[q->unit] +
 			 abe_held(&q->fifo[ABE_GREEN], q->unit);
 	st.alpha = loop->alpha;
 	st.alpha_target = abe_exp2(loop->log_target, 16);

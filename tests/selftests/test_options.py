@@ -662,26 +662,6 @@ def test_offset(t, port):
     )
 
 
-def test_walk(t, port):
-    """1000 blue packets have come due: each call counts 64 more, and green is late until all are."""
-    port.fresh(
-        "abe packets limit 2000 green_limit 1500 offset 1ms interval 10s min 900000 max 1000000"
-    )
-    port.blue(1000)
-    time.sleep(0.05)
-    late = []
-    for _ in range(30):
-        port.green()
-        time.sleep(0.01)  # another reading of the clock
-        late.append(port.stats()["green"]["late_drops"])
-    t.ok(
-        3 < late[-1] <= 1000 // 64 and late == [min(n + 1, late[-1]) for n in range(30)],
-        "green is late until 1000 blue packets are counted, and never again",
-        late,
-    )
-    t.ok(not lib.balance(port.stats()), "books balance", lib.balance(port.stats()))
-
-
 def test_offset_change(t, port):
     port.fresh("abe packets offset 30ms interval 10s")
     port.change("k4 1ms")

@@ -128,8 +128,7 @@ struct tc_abe_colour {
  * @limit_in_force: limit as the queue is held to it, bytes or packets
  * @green_limit_in_force: likewise green_limit
  * @green_ahead: what a green packet arriving now would find ahead of it,
- *		bytes or packets; counted until it exceeds the green limit, and 64
- *		packets further than the last green packet had it counted
+ *		bytes or packets; counted until it exceeds the green limit
  * @alpha:	drop bias, Q16.16
  * @alpha_target: required bias, Q16.16
  * @probability: first-stage probability of a blue packet now, Q1.31
