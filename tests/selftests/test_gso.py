@@ -115,7 +115,9 @@ def test_kinds(t, net, sender):
     send("udp", sender)
     st = net.stats()
     arrived = st["green"]["arrived"] + st["blue"]["arrived"]
-    t.ok(arrived == 2 * len(sender.sockets) * BURST, "UDP comes to the router one by one", st)
+    sent = 2 * len(sender.sockets) * BURST
+    # the kernel's own packets (neighbour discovery) pass here as well, a few of them
+    t.ok(sent <= arrived < sent + BURST, "UDP comes to the router one by one", st)
     for kind, features in GATHER.items():
         run(f"ethtool -K in {features}", ns="r")
         plant(HTB, "1:1", "nosplit_gso limit 10s min 5s max 9s green_limit 10s rate 1gbit")
