@@ -419,7 +419,7 @@ static void call_step(struct call *c, __s64 at)
 		break;
 	case CALL_CLOSING:
 		sent = call_say(c, MSG_END, true);
-		c->next_state = at + (sent ? 2 * RETRY : RETRY_BUSY);
+		c->next_state = at + (sent ? RETRY : RETRY_BUSY);
 		break;
 	case CALL_GRACE:
 		sent = call_say(c, MSG_END, true);
