@@ -54,6 +54,32 @@ static inline int abe_link_ksettings(struct net_device *dev,
 #endif
 }
 
+/*
+ * The core's books of what is queued. From 7.1 on they are read without a lock, and
+ * then written in one piece.
+ */
+static inline void abe_book(struct Qdisc *sch, u32 len)
+{
+#ifdef ABE_HAVE_QLEN_INC
+	qdisc_qlen_inc(sch);
+	qstats_backlog_add(sch, len);
+#else
+	sch->q.qlen++;
+	sch->qstats.backlog += len;
+#endif
+}
+
+static inline void abe_unbook(struct Qdisc *sch, u32 len)
+{
+#ifdef ABE_HAVE_QLEN_INC
+	qstats_backlog_sub(sch, len);
+	qdisc_qlen_dec(sch);
+#else
+	sch->qstats.backlog -= len;
+	sch->q.qlen--;
+#endif
+}
+
 /* Segments cached by the qdisc layer, from 7.0 on. */
 static inline void abe_cb_set_one_segment(struct sk_buff *skb)
 {

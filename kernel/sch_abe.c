@@ -101,6 +101,19 @@ enum abe_stage { ABE_EARLY, ABE_LATE, ABE_LIMIT, ABE_STAGES };
 /* No packet takes less memory: 2^8 bytes. */
 #define ABE_PACKET_SHIFT	8
 
+/*
+ * No arrival counts more packets that came due than this. What may be due beyond
+ * those is told by marks: so many of the blue queue's packets at most, one after
+ * as many packets as a call may count and a sixteenth of the queue.
+ */
+#define ABE_DUE_WALK	64
+#define ABE_DUE_MARKS	64
+#define ABE_DUE_SHIFT	4
+
+/* Sojourn times are counted by powers of two, from 64 us on. */
+#define ABE_SOJOURN_NS	(64 * NSEC_PER_USEC)
+#define ABE_SOJOURNS	34
+
 /**
  * struct abe_cb - what a queued packet carries in its control block
  * @arrived:	arrival, ns
@@ -119,7 +132,7 @@ enum abe_unit { ABE_PACKETS, ABE_BYTES, ABE_UNITS };
  * @in:		packets that got into the queue and were not thrown out again,
  *		and their bytes
  * @out:	packets sent, and their bytes
- * @delay:	sum of the sent packets' sojourn times, ns
+ * @delay:	sum of the sent packets' sojourn times, ns; it may wrap
  * @delay_max:	longest sojourn of a sent packet, ns
  * @drops:	packets that were lost, by stage, and their bytes
  * @marks:	packets
@@ -137,6 +150,28 @@ struct abe_counters {
 };
 
 /**
+ * struct abe_due - how far the blue queue has been searched for due packets
+ * @counted:	blue packets up to where their counter was have reached their deadline
+ * @last:	the last one that this includes, unless it has left
+ * @mark:	marks that have been passed
+ */
+struct abe_due {
+	u64		counted;
+	struct sk_buff	*last;
+	unsigned int	mark;
+};
+
+/**
+ * struct abe_mark - a place in the blue queue
+ * @skb:	the last packet then, unless it has left
+ * @in:		counter of blue packets then, in the unit
+ */
+struct abe_mark {
+	struct sk_buff	*skb;
+	u64		in;
+};
+
+/**
  * struct abe_fifo - the queue of one colour
  * @head:	next to leave
  * @tail:	where the next one to come is linked
@@ -147,8 +182,10 @@ struct abe_counters {
  * @gap:	way to the next first-stage loss
  * @green:	it has the green bound
  * @n:		counters
+ * @delay_us:	sum of sojourn times up to the last update of the loop, us
+ * @sojourns:	departures that read the clock, by sojourn: see abe_sojourn_bin()
  *
- * Two cache lines, and one for losses.
+ * Two cache lines, one for losses, and one or two of @sojourns.
  */
 struct abe_fifo {
 	struct sk_buff	*head;
@@ -160,6 +197,8 @@ struct abe_fifo {
 	struct abe_gap	gap;
 	bool		green;
 	struct abe_counters n;
+	u64		delay_us;
+	u64		sojourns[ABE_SOJOURNS];
 } ____cacheline_aligned;
 
 /**
@@ -186,8 +225,10 @@ struct abe_fifo {
  * @memory:	queued now, bytes of skb->truesize
  * @quota:	bytes of skb->truesize that fit without a look at the limits
  * @due:	blue packets up to where this counter was have reached their
- *		deadline: @due_counted, or with hardly any D all of them
+ *		deadline: @searched.counted, or with hardly any D all of them
  * @ahead:	sum of what green arrivals found ahead
+ * @event_at:	when a reading of the clock has more to do, ns: see abe_event()
+ * @mark_at:	blue packets, likewise
  * @fifo:	the two queues
  *
  * Less often:
@@ -200,12 +241,13 @@ struct abe_fifo {
  * @memory_limit: in force, bytes of skb->truesize
  * @packet_limit: packets, while the drain rate is not known (unit time)
  * @memory_max:	the most that @memory has been when the clock was read
- * @due_last:	the last one that @due_counted includes, unless it has left
- * @due_counted: see @due
+ * @searched:	see @due
+ * @marked:	marks that have been set
+ * @marks:	a ring of them, from @searched.mark to @marked
  * @ticks_max:	see @ticks
  * @ticks_plain: that without @segments
  * @segments:	there may be whole GSO packets in the queue: then each departure
- *		reads the clock, and counts them
+ *		reads the clock, and counts them in abe_dequeue_event()
  * @update_at:	when the control loop is due, ns
  * @drain_at:	when to look at the drain rate, ns
  * @drain_from:	start of the running look at the drain rate, ns; 0: none
@@ -245,6 +287,8 @@ struct abe_sched_data {
 	s64		green_room;
 	const u64	*due;
 	u64		ahead;
+	u64		event_at;
+	u64		mark_at;
 	struct abe_fifo	fifo[ABE_COLOURS];
 
 	struct abe_red	red;
@@ -256,8 +300,9 @@ struct abe_sched_data {
 	u64		memory_limit;
 	u32		packet_limit;
 	u64		memory_max;
-	struct sk_buff	*due_last;
-	u64		due_counted;
+	struct abe_due	searched;
+	unsigned int	marked;
+	struct abe_mark	marks[ABE_DUE_MARKS];
 	int		ticks_max;
 	int		ticks_plain;
 	bool		segments;
@@ -427,7 +472,7 @@ static void abe_bias(struct abe_sched_data *q)
 
 	f = &q->fifo[ABE_BLUE];
 	q->due = q->loop.offset < ABE_NO_OFFSET ? &f->n.in[q->unit] :
-						  &q->due_counted;
+						  &q->searched.counted;
 	for (c = 0; c < ABE_COLOURS; c++) {
 		f = &q->fifo[c];
 		f->range = 0;
@@ -460,6 +505,7 @@ static void abe_set_segments(struct abe_sched_data *q, bool segments)
 {
 	q->segments = segments;
 	q->ticks_max = segments ? 0 : q->ticks_plain;
+	q->event_at = 0;
 }
 
 /* Bring everything that depends on the drain rate, P or MTU up to date. */
@@ -581,8 +627,10 @@ static noinline void abe_control(struct Qdisc *sch, u64 now)
 	trace_abe_control(sch, &q->loop, &sample,
 			  abe_exp2(q->loop.log_target, 16), q->average,
 			  q->drain_rate);
-	for (c = 0; c < ABE_COLOURS; c++)
+	for (c = 0; c < ABE_COLOURS; c++) {
+		q->fifo[c].delay_us += div_u64(sample.delay[c], NSEC_PER_USEC);
 		q->before[c] = q->fifo[c].n;
+	}
 	q->ahead = 0;
 	q->update_at = now + (u64)q->config.v[TCA_ABE_INTERVAL] * NSEC_PER_USEC;
 }
@@ -734,28 +782,47 @@ static struct abe_fifo *abe_colour(struct Qdisc *sch, struct sk_buff *skb,
 /* --- packet admission control --- */
 
 /*
- * Count blue packets whose deadline has come: each once, and only until they
- * are enough, so this costs no more than the packets that it counts.
+ * Count blue packets whose deadline has come: each once, only until they are
+ * enough, and no more than ABE_DUE_WALK in one call. If there are more, all up to
+ * the next mark are taken for due: what is returned may then be too much for a
+ * call or two, but never too little, and on that the green bound rests.
  */
 static u64 abe_count_due(const struct abe_sched_data *q, u64 now,
-			 struct sk_buff **last)
+			 struct abe_due *d)
 {
 	const struct abe_fifo *blue = &q->fifo[ABE_BLUE];
-	u64 gone = blue->n.out[q->unit], due = q->due_counted;
-	struct sk_buff *skb = blue->head;
+	u64 gone = blue->n.out[q->unit];
+	struct sk_buff *skb;
+	int n;
 
-	*last = q->due_last;
-	if (due > gone)
-		skb = q->due_last->next;
+	for (; d->mark != q->marked; d->mark++) {
+		const struct abe_mark *m = &q->marks[d->mark % ABE_DUE_MARKS];
+
+		if (m->in <= gone)	/* and its packet is, too */
+			continue;
+		if (abe_cb(m->skb)->deadline > now)
+			break;
+		if (m->in > d->counted) {
+			d->counted = m->in;
+			d->last = m->skb;
+		}
+	}
+	skb = blue->head;
+	if (d->counted > gone)
+		skb = d->last->next;
 	else
-		due = gone;
-	while (skb && abe_cb(skb)->deadline <= now &&
-	       due - gone <= q->green_limit) {
-		due += abe_size(q, skb);
-		*last = skb;
+		d->counted = gone;
+	for (n = 0; skb && abe_cb(skb)->deadline <= now &&
+	     d->counted - gone <= q->green_limit; n++) {
+		if (n == ABE_DUE_WALK)
+			return d->mark != q->marked ?
+			       q->marks[d->mark % ABE_DUE_MARKS].in :
+			       blue->n.in[q->unit];
+		d->counted += abe_size(q, skb);
+		d->last = skb;
 		skb = skb->next;
 	}
-	return due;
+	return d->counted;
 }
 
 /*
@@ -773,14 +840,13 @@ static __always_inline s64 abe_green_ahead(const struct abe_sched_data *q)
 /* Stage two; true if the green bound could not be kept. */
 static bool abe_late(struct abe_sched_data *q)
 {
+	u64 due = abe_count_due(q, q->now, &q->searched);
+	u64 gone = q->fifo[ABE_BLUE].n.out[q->unit];
 	s64 ahead, limit = q->green_limit;
-	u64 due;
 
-	due = abe_count_due(q, q->now, &q->due_last);
-	q->due_counted = due;
-	q->green_room = due - q->fifo[ABE_BLUE].n.out[q->unit] > limit ? -1 :
-									 limit;
-	ahead = abe_green_ahead(q);
+	q->green_room = due != q->searched.counted || due - gone > limit ? -1 :
+									   limit;
+	ahead = abe_green_ahead(q) + max(due, *q->due) - *q->due;
 	q->ahead += ahead;
 	return ahead > limit;
 }
@@ -822,8 +888,7 @@ static __always_inline int abe_append(struct sk_buff *skb, struct Qdisc *sch,
 	*f->tail = skb;
 	f->tail = &skb->next;
 
-	sch->q.qlen++;
-	sch->qstats.backlog += len;
+	abe_book(sch, len);
 	q->memory += truesize;
 	f->n.in[ABE_PACKETS]++;
 	f->n.in[ABE_BYTES] += len;
@@ -1111,47 +1176,98 @@ static void abe_idle(struct abe_sched_data *q, u64 now)
 }
 
 /* The queue was empty: age the average, and be ready to see it drain. */
-static void abe_wake(struct abe_sched_data *q)
+static void abe_wake(struct abe_sched_data *q, u64 now)
 {
 	if (q->average)
-		q->average = abe_red_decay(q->average, q->now - q->idle_from,
+		q->average = abe_red_decay(q->average, now - q->idle_from,
 					   q->decay);
-	q->idle_from = q->now;	/* if this packet is not queued */
-	if (!q->config.rate)
-		q->drain_at = q->now + ABE_DRAIN_BURST_NS;
+	q->idle_from = now;	/* if this packet is not queued */
+	if (!q->config.rate) {
+		q->drain_at = now + ABE_DRAIN_BURST_NS;
+		q->event_at = min(q->event_at, q->drain_at);
+	}
+}
+
+/* Where the blue queue ends now, unless there is no room for another mark. */
+static void abe_mark_blue(struct abe_sched_data *q)
+{
+	struct abe_fifo *blue = &q->fifo[ABE_BLUE];
+
+	q->mark_at = blue->n.in[ABE_PACKETS] + ABE_DUE_WALK +
+		     (abe_held(blue, ABE_PACKETS) >> ABE_DUE_SHIFT);
+	if (!blue->head || q->marked - q->searched.mark >= ABE_DUE_MARKS)
+		return;
+	q->marks[q->marked++ % ABE_DUE_MARKS] = (struct abe_mark) {
+		.skb = container_of(blue->tail, struct sk_buff, next),
+		.in = blue->n.in[q->unit],
+	};
 }
 
 /*
- * Read the clock, and bring up to date what depends on it. On links of up to
- * 190 Mb/s that is at every departure; on faster ones often enough that a
- * reading is no older than ABE_CLOCK_NS while packets leave. An arrival takes
- * over the last departure's, unless the queue was empty, or the kernel's tick
- * tells that the device stalls.
+ * The clock. On links of up to 190 Mb/s it is read at every departure; on faster
+ * ones often enough that a reading is no older than ABE_CLOCK_NS while packets
+ * leave. Each reading is followed by abe_set_clock() or abe_event().
  */
-static __always_inline void abe_read_clock(struct Qdisc *sch, bool arrival)
+static __always_inline u64 abe_clock(const struct abe_sched_data *q)
 {
-	struct abe_sched_data *q = qdisc_priv(sch);
-	struct abe_fifo *blue = &q->fifo[ABE_BLUE];
 	u64 now = ktime_get_ns();
-	u64 last = q->now;
 
-	now = max(now, last);	/* arrivals may be ahead of it */
+	return unlikely(now < q->now) ? q->now : now;	/* arrivals ran ahead */
+}
+
+static __always_inline void abe_set_clock(struct abe_sched_data *q, u64 now)
+{
 	q->now = now;
 	q->tick = jiffies;
 	q->ticks = q->ticks_max;
 	q->green_room = -1;
 	if (q->memory > q->memory_max)
 		q->memory_max = q->memory;
-	if (arrival && abe_empty(q))
-		abe_wake(q);
+}
+
+/* Is there more to do at a reading? */
+static __always_inline bool abe_event_due(const struct abe_sched_data *q, u64 now)
+{
+	return now >= q->event_at ||
+	       q->fifo[ABE_BLUE].n.in[ABE_PACKETS] >= q->mark_at;
+}
+
+/* Mark the blue queue, follow D, run the control loop. */
+static void abe_event(struct Qdisc *sch, u64 now)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+	struct abe_fifo *blue = &q->fifo[ABE_BLUE];
+
 	/* D falls no faster than time passes: then no deadline decreases. */
-	if (unlikely(blue->offset != (u64)q->loop.offset))
-		blue->offset = max_t(s64, q->loop.offset,
-				     blue->offset - (now - last));
-	if (unlikely(now >= q->update_at)) {
+	blue->offset = max_t(s64, q->loop.offset, blue->offset - (now - q->now));
+	abe_set_clock(q, now);
+	if (blue->n.in[ABE_PACKETS] >= q->mark_at)
+		abe_mark_blue(q);
+	if (now >= q->update_at) {
 		abe_control(sch, now);
 		blue->offset = max_t(s64, q->loop.offset, blue->offset);
 	}
+	if (q->segments || blue->offset != (u64)q->loop.offset)
+		q->event_at = 0;
+	else
+		q->event_at = min(q->update_at, q->drain_at);
+}
+
+/*
+ * An arrival takes over the last departure's reading, unless the queue was empty,
+ * or the kernel's tick tells that the device stalls.
+ */
+static void abe_read_clock(struct Qdisc *sch)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+	u64 now = abe_clock(q);
+
+	if (abe_empty(q))
+		abe_wake(q, now);
+	if (abe_event_due(q, now))
+		abe_event(sch, now);
+	else
+		abe_set_clock(q, now);
 }
 
 /* A filter took the packet; @taken as abe_filter() says. */
@@ -1178,7 +1294,7 @@ static noinline int abe_enqueue_slow(struct sk_buff *skb, struct Qdisc *sch,
 	if (!f)
 		return abe_taken(skb, sch, to_free, taken);
 	if (READ_ONCE(jiffies) != q->tick)
-		abe_read_clock(sch, true);
+		abe_read_clock(sch);
 	if (skb_is_gso(skb)) {
 		if (abe_splits(sch, skb))
 			return abe_admit_gso(skb, sch, to_free, f);
@@ -1228,8 +1344,7 @@ static __always_inline void abe_take(struct sk_buff *skb, struct Qdisc *sch,
 	struct abe_sched_data *q = qdisc_priv(sch);
 
 	q->memory -= skb->truesize;
-	sch->qstats.backlog -= len;
-	sch->q.qlen--;
+	abe_unbook(sch, len);
 	f->head = skb->next;
 	if (unlikely(!f->head)) {
 		f->tail = &f->head;
@@ -1241,10 +1356,12 @@ static __always_inline void abe_take(struct sk_buff *skb, struct Qdisc *sch,
 
 /* --- a queue that has become too long --- */
 
-/* Which blue packets are due has to be counted anew. */
+/* Which blue packets are due has to be counted anew, and without marks. */
 static void abe_forget_due(struct abe_sched_data *q)
 {
-	q->due_counted = 0;
+	q->searched.counted = 0;
+	q->searched.mark = q->marked;
+	q->mark_at = 0;
 	q->green_room = -1;
 }
 
@@ -1336,13 +1453,24 @@ static __always_inline struct sk_buff *abe_sent(struct sk_buff *skb,
 	return skb;
 }
 
+/* The first i for which 2^i times ABE_SOJOURN_NS is more. */
+static __always_inline unsigned long abe_sojourn_bin(u64 sojourn)
+{
+	const u64 inverse = DIV_ROUND_UP(1ULL << 32, ABE_SOJOURN_NS);
+
+	return __fls(sojourn * inverse >> 31 | 1);
+}
+
+/* A departure; @reading: it has read the clock. */
 static __always_inline void abe_send(struct sk_buff *skb, struct Qdisc *sch,
-				     struct abe_fifo *f)
+				     struct abe_fifo *f, bool reading)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
 	u64 sojourn = q->now - abe_cb(skb)->arrived;
 	u32 len = qdisc_pkt_len(skb);
 
+	if (reading)
+		f->sojourns[abe_sojourn_bin(sojourn)]++;
 	abe_take(skb, sch, f, len);
 	f->n.out[ABE_PACKETS]++;
 	f->n.out[ABE_BYTES] += len;
@@ -1356,11 +1484,8 @@ static __always_inline void abe_send(struct sk_buff *skb, struct Qdisc *sch,
  * Measure the drain rate. A look runs within one busy period, long enough
  * that batches of the device below and single packets do not matter; one that
  * the queue runs empty in is thrown away, as the link may then have waited.
- * Returns @skb, which has just left @f.
  */
-static noinline struct sk_buff *abe_drain(struct sk_buff *skb,
-					  struct Qdisc *sch,
-					  struct abe_fifo *f)
+static void abe_drain(struct Qdisc *sch)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
 	u64 bytes = q->fifo[ABE_BLUE].n.out[ABE_BYTES] +
@@ -1371,7 +1496,7 @@ static noinline struct sk_buff *abe_drain(struct sk_buff *skb,
 	if (q->drain_from) {
 		if (bytes - q->drain_bytes < (u64)abe_mtu(sch) *
 		    (first ? ABE_DRAIN_FIRST_PKTS : ABE_DRAIN_PKTS))
-			return abe_sent(skb, sch, f);
+			return;
 		rate = mul_u64_u64_div_u64(bytes - q->drain_bytes,
 					   NSEC_PER_SEC, now - q->drain_from);
 		q->drain_looks = first ? 1 : min(q->drain_looks + 1,
@@ -1391,6 +1516,23 @@ static noinline struct sk_buff *abe_drain(struct sk_buff *skb,
 	q->drain_bytes = bytes;
 	q->drain_at = now + (q->drain_known ? ABE_DRAIN_NS :
 					      ABE_DRAIN_FIRST_NS);
+	q->event_at = 0;
+}
+
+/* A departure that reads the clock when there is more to do, see abe_event(). */
+static noinline struct sk_buff *abe_dequeue_event(struct sk_buff *skb,
+						  struct Qdisc *sch,
+						  struct abe_fifo *f, u64 now)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+
+	abe_event(sch, now);
+	if (q->segments)
+		abe_bstats_segments(sch, skb);
+	abe_send(skb, sch, f, true);
+	/* Not before: what it drops must not be what a parent was shown. */
+	if (q->now >= q->drain_at)
+		abe_drain(sch);
 	return abe_sent(skb, sch, f);
 }
 
@@ -1400,17 +1542,16 @@ static noinline struct sk_buff *abe_dequeue_clock(struct Qdisc *sch)
 	struct abe_sched_data *q = qdisc_priv(sch);
 	struct abe_fifo *f;
 	struct sk_buff *skb;
+	u64 now;
 
 	if (abe_empty(q))
 		return NULL;
-	abe_read_clock(sch, false);
+	now = abe_clock(q);
 	skb = abe_next(q, &f);
-	if (unlikely(q->segments))
-		abe_bstats_segments(sch, skb);
-	abe_send(skb, sch, f);
-	/* Not before: what it drops must not be what a parent was shown. */
-	if (unlikely(q->now >= q->drain_at))
-		return abe_drain(skb, sch, f);
+	if (unlikely(abe_event_due(q, now)))
+		return abe_dequeue_event(skb, sch, f, now);
+	abe_set_clock(q, now);
+	abe_send(skb, sch, f, true);
 	return abe_sent(skb, sch, f);
 }
 
@@ -1425,7 +1566,7 @@ static struct sk_buff *abe_dequeue(struct Qdisc *sch)
 	skb = abe_next(q, &f);
 	if (!skb)
 		return NULL;
-	abe_send(skb, sch, f);
+	abe_send(skb, sch, f, false);
 	return abe_sent(skb, sch, f);
 }
 
@@ -1534,6 +1675,7 @@ static void abe_apply(struct Qdisc *sch, const struct abe_config *cfg)
 	}
 	q->update_at = min(q->update_at, ktime_get_ns() +
 			   (u64)v[TCA_ABE_INTERVAL] * NSEC_PER_USEC);
+	q->event_at = 0;
 	abe_apply_loop(sch);
 	abe_scale(sch);
 	if (recount)
@@ -1544,6 +1686,7 @@ static void abe_apply(struct Qdisc *sch, const struct abe_config *cfg)
 static void abe_set_offset(struct abe_sched_data *q)
 {
 	q->loop.offset = (u64)q->config.v[TCA_ABE_OFFSET] * NSEC_PER_USEC;
+	q->event_at = 0;
 	abe_bias(q);
 }
 
@@ -1603,7 +1746,7 @@ static int abe_init(struct Qdisc *sch, struct nlattr *opt,
 	for (c = 0; c < ABE_COLOURS; c++)
 		q->fifo[c].tail = &q->fifo[c].head;
 	q->fifo[ABE_GREEN].green = true;
-	q->due = &q->due_counted;
+	q->due = &q->searched.counted;
 	q->queues = abe_queues(sch);
 	q->drain_rate = max(div_u64(abe_link_rate(qdisc_dev(sch)), q->queues),
 			    1ULL);
@@ -1649,8 +1792,8 @@ static void abe_reset(struct Qdisc *sch)
 	abe_idle(q, ktime_get_ns());
 	if (q->spacing)		/* else the qdisc was never configured */
 		abe_forget_gaps(q);
-	sch->qstats.backlog = 0;
-	sch->q.qlen = 0;
+	WRITE_ONCE(sch->qstats.backlog, 0);
+	WRITE_ONCE(sch->q.qlen, 0);
 }
 
 static void abe_destroy(struct Qdisc *sch)
@@ -1677,22 +1820,52 @@ static int abe_dump(struct Qdisc *sch, struct sk_buff *skb)
 
 /* --- statistics and classes --- */
 
-static void abe_colour_stats(const struct abe_fifo *f, struct tc_abe_colour *st)
+/* All attributes from @first on, each with its element of @v. */
+static int abe_put_numbers(struct sk_buff *skb, int first, int end, int pad,
+			   const u64 *v)
 {
-	const struct abe_counters *n = &f->n;
+	int attr;
 
-	*st = (struct tc_abe_colour) {
-		.arrived = abe_arrived(n, ABE_PACKETS),
-		.sent = n->out[ABE_PACKETS],
-		.bytes = n->out[ABE_BYTES],
-		.qlen = abe_held(f, ABE_PACKETS),
-		.backlog = abe_held(f, ABE_BYTES),
-		.early_drops = n->drops[ABE_EARLY][ABE_PACKETS],
-		.late_drops = n->drops[ABE_LATE][ABE_PACKETS],
-		.limit_drops = n->drops[ABE_LIMIT][ABE_PACKETS],
-		.marks = n->marks,
-		.delay_max = div_u64(n->delay_max, NSEC_PER_USEC),
+	for (attr = first; attr < end; attr++)
+		if (nla_put_u64_64bit(skb, attr, v[attr], pad))
+			return -EMSGSIZE;
+	return 0;
+}
+
+static int abe_put_colour(struct sk_buff *skb, int attr,
+			  const struct abe_sched_data *q, const struct abe_fifo *f)
+{
+	const struct abe_counters *before = &q->before[abe_colour_of(q, f)];
+	const struct abe_counters *n = &f->n;
+	const u64 v[] = {
+		[TCA_ABE_COLOUR_ARRIVED] = abe_arrived(n, ABE_PACKETS),
+		[TCA_ABE_COLOUR_SENT] = n->out[ABE_PACKETS],
+		[TCA_ABE_COLOUR_BYTES] = n->out[ABE_BYTES],
+		[TCA_ABE_COLOUR_QLEN] = abe_held(f, ABE_PACKETS),
+		[TCA_ABE_COLOUR_BACKLOG] = abe_held(f, ABE_BYTES),
+		[TCA_ABE_COLOUR_EARLY_DROPS] = n->drops[ABE_EARLY][ABE_PACKETS],
+		[TCA_ABE_COLOUR_LATE_DROPS] = n->drops[ABE_LATE][ABE_PACKETS],
+		[TCA_ABE_COLOUR_LIMIT_DROPS] = n->drops[ABE_LIMIT][ABE_PACKETS],
+		[TCA_ABE_COLOUR_MARKS] = n->marks,
+		[TCA_ABE_COLOUR_DELAY_MAX] = div_u64(n->delay_max, NSEC_PER_USEC),
+		[TCA_ABE_COLOUR_DELAY_SUM] = f->delay_us +
+			div_u64(n->delay - before->delay, NSEC_PER_USEC),
 	};
+	u64 sojourns[TCA_ABE_SOJOURNS] = {};
+	struct nlattr *nest;
+	int i;
+
+	for (i = 0; i < ABE_SOJOURNS; i++)
+		sojourns[min(i, TCA_ABE_SOJOURNS - 1)] += f->sojourns[i];
+	nest = nla_nest_start(skb, attr);
+	if (!nest ||
+	    abe_put_numbers(skb, TCA_ABE_COLOUR_ARRIVED, ARRAY_SIZE(v),
+			    TCA_ABE_COLOUR_PAD, v) ||
+	    nla_put_64bit(skb, TCA_ABE_COLOUR_SOJOURN, sizeof(sojourns), sojourns,
+			  TCA_ABE_COLOUR_PAD))
+		return -EMSGSIZE;
+	nla_nest_end(skb, nest);
+	return 0;
 }
 
 static u32 abe_us(u64 ns)
@@ -1705,41 +1878,74 @@ static u32 abe_loss_q31(u64 q40)
 	return min_t(u64, q40, 1ULL << ABE_LOSS_SHIFT) >> (ABE_LOSS_SHIFT - 31);
 }
 
-static int abe_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
+/* What the statistics of a qdisc or class begin with; tc wants no flag here. */
+static struct nlattr *abe_stats_start(const struct abe_sched_data *q,
+				      struct sk_buff *skb, u32 type)
+{
+	struct nlattr *nest = nla_nest_start_noflag(skb, TCA_STATS_APP);
+
+	if (nest && (nla_put_u32(skb, TCA_ABE_STATS_TYPE, type) ||
+		     nla_put_u32(skb, TCA_ABE_STATS_UNIT, q->config.v[TCA_ABE_UNIT]))) {
+		nla_nest_cancel(skb, nest);
+		return NULL;
+	}
+	return nest;
+}
+
+static int abe_put_qdisc(struct Qdisc *sch, struct sk_buff *skb)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
 	const struct abe_loop *loop = &q->loop;
-	struct tc_abe_xstats st = { };
-	struct sk_buff *last;
+	struct abe_due searched = q->searched;
+	u64 due = abe_count_due(q, ktime_get_ns(), &searched);
+	const u64 v[] = {
+		[TCA_ABE_STATS_ALPHA] = loop->alpha,
+		[TCA_ABE_STATS_ALPHA_TARGET] = abe_exp2(loop->log_target, 16),
+		[TCA_ABE_STATS_OFFSET] = abe_us(loop->offset),
+		[TCA_ABE_STATS_AVERAGE] = q->average,
+		[TCA_ABE_STATS_PROBABILITY] = abe_red_probability(&q->red, q->average),
+		[TCA_ABE_STATS_GREEN_AHEAD] =
+			due - q->fifo[ABE_BLUE].n.out[q->unit] +
+			abe_held(&q->fifo[ABE_GREEN], q->unit),
+		[TCA_ABE_STATS_UPDATES] = loop->updates,
+		[TCA_ABE_STATS_GREEN_SHARE] = abe_loss_q31(loop->share),
+		[TCA_ABE_STATS_DRAIN_RATE] = q->drain_rate,
+		[TCA_ABE_STATS_LIMIT] = q->limit,
+		[TCA_ABE_STATS_GREEN_LIMIT] = q->green_limit,
+		[TCA_ABE_STATS_LOSS_BLUE] = abe_loss_q31(loop->loss_blue),
+		[TCA_ABE_STATS_LOSS_GREEN_EARLY] = abe_loss_q31(loop->loss_early),
+		[TCA_ABE_STATS_LOSS_GREEN_LATE] = abe_loss_q31(loop->loss_late),
+		[TCA_ABE_STATS_DELAY_BLUE] = abe_us(loop->delay[ABE_BLUE]),
+		[TCA_ABE_STATS_DELAY_GREEN] = abe_us(loop->delay[ABE_GREEN]),
+		[TCA_ABE_STATS_MEMORY_USED] = q->memory,
+		[TCA_ABE_STATS_MEMORY_MAX] = max(q->memory_max, q->memory),
+		[TCA_ABE_STATS_MEMORY_LIMIT] = q->memory_limit,
+	};
 
+	if (abe_put_numbers(skb, TCA_ABE_STATS_ALPHA, ARRAY_SIZE(v),
+			    TCA_ABE_STATS_PAD, v) ||
+	    abe_put_colour(skb, TCA_ABE_STATS_GREEN, q, &q->fifo[ABE_GREEN]))
+		return -EMSGSIZE;
+	return abe_put_colour(skb, TCA_ABE_STATS_BLUE, q, &q->fifo[ABE_BLUE]);
+}
+
+static int abe_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+	struct nlattr *nest = abe_stats_start(q, d->skb, TCA_ABE_STATS_TYPE_QDISC);
+	int err;
+
+	if (!nest)
+		return -1;
 	sch_tree_lock(sch);
-	st.updates = loop->updates;
-	st.drain_rate = q->drain_rate;
-	st.average = q->average;
-	st.limit_in_force = q->limit;
-	st.green_limit_in_force = q->green_limit;
-	st.green_ahead = abe_count_due(q, ktime_get_ns(), &last) -
-			 q->fifo[ABE_BLUE].n.out[q->unit] +
-			 abe_held(&q->fifo[ABE_GREEN], q->unit);
-	st.alpha = loop->alpha;
-	st.alpha_target = abe_exp2(loop->log_target, 16);
-	st.probability = abe_red_probability(&q->red, q->average);
-	st.green_share = abe_loss_q31(loop->share);
-	st.offset = abe_us(loop->offset);
-	st.delay_blue = abe_us(loop->delay[ABE_BLUE]);
-	st.delay_green = abe_us(loop->delay[ABE_GREEN]);
-	st.loss_blue = abe_loss_q31(loop->loss_blue);
-	st.loss_green_early = abe_loss_q31(loop->loss_early);
-	st.loss_green_late = abe_loss_q31(loop->loss_late);
-	abe_colour_stats(&q->fifo[ABE_GREEN], &st.green);
-	abe_colour_stats(&q->fifo[ABE_BLUE], &st.blue);
-	st.memory_used = q->memory;
-	q->memory_max = max(q->memory_max, q->memory);
-	st.memory_max = q->memory_max;
-	st.memory_limit = q->memory_limit;
+	err = abe_put_qdisc(sch, d->skb);
 	sch_tree_unlock(sch);
-
-	return gnet_stats_copy_app(d, &st, sizeof(st));
+	if (err) {
+		nla_nest_cancel(d->skb, nest);
+		return -1;
+	}
+	nla_nest_end(d->skb, nest);
+	return 0;
 }
 
 /* Classes: minor 1 is green, 2 is blue. They are always there. */
@@ -1788,26 +1994,45 @@ static int abe_dump_class(struct Qdisc *sch, unsigned long cl,
 	return 0;
 }
 
+static int abe_put_class(const struct abe_sched_data *q, const struct abe_fifo *f,
+			 struct gnet_dump *d)
+{
+	const struct abe_counters *n = &f->n;
+	struct gnet_stats_queue queue = {
+		.backlog = abe_held(f, ABE_BYTES),
+		.drops = n->drops[ABE_EARLY][ABE_PACKETS] +
+			 n->drops[ABE_LATE][ABE_PACKETS] +
+			 n->drops[ABE_LIMIT][ABE_PACKETS],
+		.overlimits = n->drops[ABE_EARLY][ABE_PACKETS] + n->marks,
+	};
+	struct gnet_stats_basic_sync basic;
+	struct nlattr *nest;
+
+	gnet_stats_basic_sync_init(&basic);
+	_bstats_update(&basic, n->out[ABE_BYTES], n->out[ABE_PACKETS]);
+	if (gnet_stats_copy_basic(d, NULL, &basic, false) < 0 ||
+	    gnet_stats_copy_queue(d, NULL, &queue, abe_held(f, ABE_PACKETS)) < 0)
+		return -1;
+	nest = abe_stats_start(q, d->skb, TCA_ABE_STATS_TYPE_CLASS);
+	if (!nest)
+		return -1;
+	if (abe_put_colour(d->skb, TCA_ABE_STATS_COLOUR, q, f)) {
+		nla_nest_cancel(d->skb, nest);
+		return -1;
+	}
+	nla_nest_end(d->skb, nest);
+	return 0;
+}
+
 static int abe_dump_class_stats(struct Qdisc *sch, unsigned long cl,
 				struct gnet_dump *d)
 {
-	struct gnet_stats_basic_sync basic;
-	struct gnet_stats_queue queue = { };
-	struct tc_abe_colour st;
+	int err;
 
 	sch_tree_lock(sch);
-	abe_colour_stats(abe_class(sch, cl), &st);
+	err = abe_put_class(qdisc_priv(sch), abe_class(sch, cl), d);
 	sch_tree_unlock(sch);
-
-	gnet_stats_basic_sync_init(&basic);
-	_bstats_update(&basic, st.bytes, st.sent);
-	queue.backlog = st.backlog;
-	queue.drops = st.early_drops + st.late_drops + st.limit_drops;
-	queue.overlimits = st.early_drops + st.marks;
-	if (gnet_stats_copy_basic(d, NULL, &basic, false) < 0 ||
-	    gnet_stats_copy_queue(d, NULL, &queue, st.qlen) < 0)
-		return -1;
-	return gnet_stats_copy_app(d, &st, sizeof(st));
+	return err;
 }
 
 static void abe_walk(struct Qdisc *sch, struct qdisc_walker *arg)

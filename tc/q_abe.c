@@ -615,12 +615,6 @@ static int abe_parse_copt(const struct qdisc_util *qu, int argc, char **argv,
  * Answers of the kernel
  */
 
-/*
- * The unit of the qdisc printed last. The statistics do not say what they
- * count, and tc prints a qdisc's statistics right after its options.
- */
-static __u32 last_unit = __TCA_ABE_UNIT_MAX;
-
 static int abe_print_qopt(const struct qdisc_util *qu, FILE *f,
 			  struct rtattr *options)
 {
@@ -632,7 +626,6 @@ static int abe_print_qopt(const struct qdisc_util *qu, FILE *f,
 	if (!options)
 		return 0;
 	parse_rtattr(tb, TCA_ABE_MAX, RTA_DATA(options), RTA_PAYLOAD(options));
-	last_unit = unit_of(tb);
 	for (opt = abe_opts; opt < abe_opts + ARRAY_SIZE(abe_opts); opt++)
 		if (has_attr(tb, opt->attr, opt->type->size))
 			opt->type->print(opt, tb);
@@ -654,8 +647,7 @@ static int abe_print_xstats(const struct qdisc_util *qu, FILE *f,
 	(void)qu;
 	(void)f;
 	if (xstats)
-		abe_print_stats(RTA_DATA(xstats), RTA_PAYLOAD(xstats),
-				last_unit);
+		abe_print_stats(xstats);
 	return 0;
 }
 

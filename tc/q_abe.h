@@ -34,13 +34,13 @@ const char *abe_number_text(char *buf, __u64 value);
 const char *abe_time_text(char *buf, __u64 us);
 const char *abe_size_text(char *buf, __u64 bytes);
 const char *abe_rate_text(char *buf, __u64 rate);
-const char *abe_fixed_text(char *buf, __u32 value, unsigned int bits);
+const char *abe_fixed_text(char *buf, __u64 value, unsigned int bits);
 
 /* Only as text; as text and as a JSON number that is written out already. */
 void abe_print_text(const char *text);
 void abe_print_number(const char *key, const char *json, const char *text);
 
-/* Statistics, q_abe_stats.c; @unit is that of the qdisc. */
-void abe_print_stats(const void *data, size_t size, __u32 unit);
+/* Statistics, q_abe_stats.c */
+void abe_print_stats(struct rtattr *xstats);
 
 #endif /* _Q_ABE_H */

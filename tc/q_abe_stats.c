@@ -2,214 +2,364 @@
 /*
  * Alternative Best-Effort, tc plugin: the statistics of qdisc and classes.
  *
- * JSON has every digit, text what a reader wants.
+ * JSON has every digit, text what a reader wants. Newer kernels may send more and
+ * older ones less: what is not known or not there is not printed.
  */
-#include <stddef.h>
 #include <string.h>
 
 #include "q_abe.h"
 
-/* A colour's counters, in the order they are printed. */
-static const struct {
-	const char *name;
-	size_t offset;
-} counters[] = {
-#define COUNTER(name) { #name, offsetof(struct tc_abe_colour, name) }
-	COUNTER(arrived),
-	COUNTER(sent),
-	COUNTER(bytes),
-	COUNTER(qlen),
-	COUNTER(backlog),
-	COUNTER(early_drops),
-	COUNTER(late_drops),
-	COUNTER(limit_drops),
-	COUNTER(marks),
-	COUNTER(delay_max),
+#define SOJOURN_US	64	/* the first element is below this, each next one twice */
+
+/* A number of the statistics, as JSON and as text. */
+struct words {
+	char json[ABE_TEXT];
+	char text[ABE_TEXT];
 };
 
-static const char *counter_text(char *buf, const struct tc_abe_colour *colour,
-				size_t i)
-{
-	size_t offset = counters[i].offset;
-	__u64 value;
+/* Write a number out; the unit is what the qdisc counts in. */
+typedef void write_fn(struct words *w, __u64 value, __u32 unit);
 
-	memcpy(&value, (const char *)colour + offset, sizeof(value));
-	if (offset == offsetof(struct tc_abe_colour, delay_max) &&
-	    !is_json_context())
-		return abe_time_text(buf, value);
-	return abe_number_text(buf, value);
+static void write_count(struct words *w, __u64 value, __u32 unit)
+{
+	(void)unit;
+	abe_number_text(w->json, value);
+	abe_number_text(w->text, value);
 }
 
-/* In JSON an object; as text two lines. */
-static void print_colour(const char *key, const struct tc_abe_colour *colour)
+static void write_delay(struct words *w, __u64 us, __u32 unit)
 {
-	char buf[ABE_TEXT];
-	size_t i;
-
-	open_json_object(key);
-	for (i = 0; i < ARRAY_SIZE(counters); i++) {
-		if (i == ARRAY_SIZE(counters) / 2)
-			print_nl();
-		if (!(i % (ARRAY_SIZE(counters) / 2)))
-			abe_print_text("  ");
-		counter_text(buf, colour, i);
-		abe_print_number(counters[i].name, buf, buf);
-	}
-	close_json_object();
+	(void)unit;
+	abe_number_text(w->json, us);
+	abe_time_text(w->text, us);
 }
 
-/* The counters of both colours as text, side by side. */
-static void print_table(const struct tc_abe_xstats *st)
+static void write_bytes(struct words *w, __u64 bytes, __u32 unit)
 {
-	char green[ABE_TEXT], blue[ABE_TEXT], line[4 * ABE_TEXT];
-	size_t i;
-
-	print_nl();
-	snprintf(line, sizeof(line), "  %-12s %15s %15s", "", "green", "blue");
-	abe_print_text(line);
-	for (i = 0; i < ARRAY_SIZE(counters); i++) {
-		print_nl();
-		snprintf(line, sizeof(line), "  %-12s %15s %15s",
-			 counters[i].name,
-			 counter_text(green, &st->green, i),
-			 counter_text(blue, &st->blue, i));
-		abe_print_text(line);
-	}
+	(void)unit;
+	abe_number_text(w->json, bytes);
+	abe_size_text(w->text, bytes);
 }
 
-static void print_ratio(const char *key, __u32 value, unsigned int bits)
+static void write_fixed(struct words *w, __u64 value, unsigned int bits)
 {
-	char json[ABE_TEXT], text[ABE_TEXT];
-
-	snprintf(text, sizeof(text), "%.4g", (double)value / (1ULL << bits));
-	abe_print_number(key, abe_fixed_text(json, value, bits), text);
+	abe_fixed_text(w->json, value, bits);
+	snprintf(w->text, sizeof(w->text), "%.4g", (double)value / (1ULL << bits));
 }
 
-static void print_delay(const char *key, __u32 us)
+static void write_q16(struct words *w, __u64 value, __u32 unit)
 {
-	char json[ABE_TEXT], text[ABE_TEXT];
-
-	abe_print_number(key, abe_number_text(json, us),
-			 abe_time_text(text, us));
+	(void)unit;
+	write_fixed(w, value, 16);
 }
 
-/* Bytes, or packets if that is the unit. */
-static void print_amount(const char *key, __u64 value, __u32 unit)
+static void write_q31(struct words *w, __u64 value, __u32 unit)
 {
-	char json[ABE_TEXT], text[ABE_TEXT];
-
-	snprintf(text, sizeof(text), "%llu%c", (unsigned long long)value,
-		 unit == TCA_ABE_UNIT_PACKETS ? 'p' : 'b');
-	abe_print_number(key, abe_number_text(json, value), text);
+	(void)unit;
+	write_fixed(w, value, 31);
 }
 
-/* Likewise, with 32 fraction bits. */
-static void print_average(__u64 average, __u32 unit)
+static char unit_letter(__u32 unit)
 {
-	char json[ABE_TEXT], text[ABE_TEXT];
-	double real = average / 4294967296.0;
+	return unit == TCA_ABE_UNIT_PACKETS ? 'p' : 'b';
+}
 
-	snprintf(json, sizeof(json), "%.15g", real);
-	snprintf(text, sizeof(text), "%.1f%c", real,
-		 unit == TCA_ABE_UNIT_PACKETS ? 'p' : 'b');
-	abe_print_number("average", json, text);
+static void write_amount(struct words *w, __u64 value, __u32 unit)
+{
+	abe_number_text(w->json, value);
+	snprintf(w->text, sizeof(w->text), "%llu%c", (unsigned long long)value,
+		 unit_letter(unit));
+}
+
+/* An amount with 32 fraction bits. */
+static void write_average(struct words *w, __u64 value, __u32 unit)
+{
+	double real = value / 4294967296.0;
+
+	snprintf(w->json, sizeof(w->json), "%.15g", real);
+	snprintf(w->text, sizeof(w->text), "%.1f%c", real, unit_letter(unit));
 }
 
 /* JSON has bytes/s, as everywhere in tc; text has bits/s. */
-static void print_drain_rate(__u64 rate)
+static void write_rate(struct words *w, __u64 rate, __u32 unit)
 {
-	char json[ABE_TEXT], text[ABE_TEXT];
-
+	(void)unit;
+	abe_number_text(w->json, rate);
 	if (rate < 125000)
-		snprintf(text, sizeof(text), "%.4gKbit", rate / 125.0);
+		snprintf(w->text, sizeof(w->text), "%.4gKbit", rate / 125.0);
 	else if (rate < 125000000)
-		snprintf(text, sizeof(text), "%.4gMbit", rate / 125000.0);
+		snprintf(w->text, sizeof(w->text), "%.4gMbit", rate / 125000.0);
 	else
-		snprintf(text, sizeof(text), "%.4gGbit", rate / 125000000.0);
-	abe_print_number("drain_rate", abe_number_text(json, rate), text);
+		snprintf(w->text, sizeof(w->text), "%.4gGbit", rate / 125000000.0);
 }
 
-static void print_bytes(const char *key, __u64 value)
-{
-	char json[ABE_TEXT], text[ABE_TEXT];
+/* The numbers of a qdisc, in lines. */
+#define STAT(name, number, how) { name, TCA_ABE_STATS_##number, write_##how, 0, 0, 0 }
+static const struct stat {
+	const char *name;
+	unsigned short attr;
+	write_fn *write;
+	bool begins;	/* a line */
+	bool measured;	/* by the loop: before its first update this is where it starts from */
+	bool no_packets;	/* with them it is the option's value */
+} stats[] = {
+	{ "alpha", TCA_ABE_STATS_ALPHA, write_q16, true, false, false },
+	STAT("alpha_target", ALPHA_TARGET, q16),
+	STAT("offset", OFFSET, delay),
+	STAT("average", AVERAGE, average),
+	STAT("probability", PROBABILITY, q31),
+	STAT("green_ahead", GREEN_AHEAD, amount),
+	{ "updates", TCA_ABE_STATS_UPDATES, write_count, true, false, false },
+	STAT("green_share", GREEN_SHARE, q31),
+	STAT("drain_rate", DRAIN_RATE, rate),
+	{ "limit_bytes", TCA_ABE_STATS_LIMIT, write_amount, false, false, true },
+	{ "green_limit_bytes", TCA_ABE_STATS_GREEN_LIMIT, write_amount, false, false, true },
+	{ "loss_blue", TCA_ABE_STATS_LOSS_BLUE, write_q31, true, true, false },
+	{ "loss_green_early", TCA_ABE_STATS_LOSS_GREEN_EARLY, write_q31, false, true, false },
+	{ "loss_green_late", TCA_ABE_STATS_LOSS_GREEN_LATE, write_q31, false, true, false },
+	{ "delay_blue", TCA_ABE_STATS_DELAY_BLUE, write_delay, false, true, false },
+	{ "delay_green", TCA_ABE_STATS_DELAY_GREEN, write_delay, false, true, false },
+	{ "memory_used", TCA_ABE_STATS_MEMORY_USED, write_bytes, true, false, false },
+	STAT("memory_max", MEMORY_MAX, bytes),
+	STAT("memory_limit", MEMORY_LIMIT, bytes),
+};
 
-	abe_print_number(key, abe_number_text(json, value), abe_size_text(text, value));
+/* A colour's, in the order they are printed. */
+#define COUNTER(name, number, how) { name, TCA_ABE_COLOUR_##number, write_##how }
+static const struct counter {
+	const char *name;
+	unsigned short attr;
+	write_fn *write;	/* NULL: the mean */
+} counters[] = {
+	COUNTER("arrived", ARRIVED, count),
+	COUNTER("sent", SENT, count),
+	COUNTER("bytes", BYTES, count),
+	COUNTER("qlen", QLEN, count),
+	COUNTER("backlog", BACKLOG, count),
+	COUNTER("early_drops", EARLY_DROPS, count),
+	COUNTER("late_drops", LATE_DROPS, count),
+	COUNTER("limit_drops", LIMIT_DROPS, count),
+	COUNTER("marks", MARKS, count),
+	COUNTER("delay_max", DELAY_MAX, delay),
+	{ "delay_mean", TCA_ABE_COLOUR_DELAY_SUM, NULL },
+};
+
+#define COUNTERS_A_LINE	6
+
+static bool get_u64(struct rtattr *tb[], int attr, __u64 *value)
+{
+	if (!tb[attr] || RTA_PAYLOAD(tb[attr]) < sizeof(*value))
+		return false;
+	memcpy(value, RTA_DATA(tb[attr]), sizeof(*value));
+	return true;
 }
 
-static void print_memory(const struct tc_abe_xstats *st)
+static __u32 get_word(struct rtattr *tb[], int attr)
 {
-	print_nl();
-	abe_print_text("  ");
-	print_bytes("memory_used", st->memory_used);
-	print_bytes("memory_max", st->memory_max);
-	print_bytes("memory_limit", st->memory_limit);
+	__u32 value = UINT32_MAX;
+
+	if (tb[attr] && RTA_PAYLOAD(tb[attr]) >= sizeof(value))
+		memcpy(&value, RTA_DATA(tb[attr]), sizeof(value));
+	return value;
 }
 
-static void print_loop(const struct tc_abe_xstats *st, __u32 unit)
+static void parse_nest(struct rtattr *tb[], int max, struct rtattr *nest)
 {
-	char buf[ABE_TEXT];
+	memset(tb, 0, sizeof(*tb) * (max + 1));
+	if (nest)
+		parse_rtattr_flags(tb, max, RTA_DATA(nest), RTA_PAYLOAD(nest),
+				   NLA_F_NESTED);
+}
 
-	abe_print_text("  ");
-	print_ratio("alpha", st->alpha, 16);
-	print_ratio("alpha_target", st->alpha_target, 16);
-	print_delay("offset", st->offset);
-	print_average(st->average, unit);
-	print_ratio("probability", st->probability, 31);
-	print_amount("green_ahead", st->green_ahead, unit);
-	print_nl();
-	abe_print_text("  ");
-	abe_number_text(buf, st->updates);
-	abe_print_number("updates", buf, buf);
-	print_ratio("green_share", st->green_share, 31);
-	print_drain_rate(st->drain_rate);
-	/* with packets the limits are the options' */
-	if (unit != TCA_ABE_UNIT_PACKETS) {
-		print_amount("limit_bytes", st->limit_in_force, unit);
-		print_amount("green_limit_bytes", st->green_limit_in_force,
-			     unit);
+static bool write_counter(struct words *w, struct rtattr *tb[], const struct counter *c)
+{
+	__u64 value, sent;
+
+	if (!get_u64(tb, c->attr, &value))
+		return false;
+	if (c->write) {
+		c->write(w, value, 0);
+		return true;
 	}
-	/* before the first update these are what the loop starts from: nobody has measured them */
-	if (!st->updates && !is_json_context())
+	if (!get_u64(tb, TCA_ABE_COLOUR_SENT, &sent))
+		return false;
+	snprintf(w->json, sizeof(w->json), "%.3f", sent ? (double)value / sent : 0);
+	abe_time_text(w->text, sent ? value / sent : 0);
+	return true;
+}
+
+/* How many sojourn times the kernel tells apart, and how often they came. */
+static unsigned int get_sojourns(struct rtattr *tb[], __u64 counts[TCA_ABE_SOJOURNS])
+{
+	const struct rtattr *attr = tb[TCA_ABE_COLOUR_SOJOURN];
+	size_t n = attr ? RTA_PAYLOAD(attr) / sizeof(*counts) : 0;
+
+	memset(counts, 0, sizeof(*counts) * TCA_ABE_SOJOURNS);
+	if (n > TCA_ABE_SOJOURNS)
+		n = TCA_ABE_SOJOURNS;
+	if (n)
+		memcpy(counts, RTA_DATA(attr), n * sizeof(*counts));
+	return n;
+}
+
+/* "<64us"; the last one is of all that is longer. */
+static const char *sojourn_text(char *buf, unsigned int i)
+{
+	char time[ABE_TEXT];
+	bool last = i == TCA_ABE_SOJOURNS - 1;
+
+	abe_time_text(time, (__u64)SOJOURN_US << (last ? i - 1 : i));
+	snprintf(buf, ABE_TEXT, "%s%.20s", last ? ">=" : "<", time);
+	return buf;
+}
+
+static void print_sojourns_json(struct rtattr *tb[])
+{
+	__u64 counts[TCA_ABE_SOJOURNS];
+	unsigned int i, n = get_sojourns(tb, counts);
+
+	if (!n)
+		return;
+	open_json_array(PRINT_JSON, "sojourn");
+	for (i = 0; i < n; i++)
+		print_color_u64(PRINT_JSON, COLOR_NONE, NULL, NULL, counts[i]);
+	close_json_array(PRINT_JSON, NULL);
+}
+
+static void print_sojourns_line(struct rtattr *tb[])
+{
+	__u64 counts[TCA_ABE_SOJOURNS];
+	unsigned int i, n = get_sojourns(tb, counts);
+	char label[ABE_TEXT], buf[ABE_TEXT];
+
+	if (!n)
 		return;
 	print_nl();
-	abe_print_text("  ");
-	print_ratio("loss_blue", st->loss_blue, 31);
-	print_ratio("loss_green_early", st->loss_green_early, 31);
-	print_ratio("loss_green_late", st->loss_green_late, 31);
-	print_delay("delay_blue", st->delay_blue);
-	print_delay("delay_green", st->delay_green);
+	abe_print_text("  sojourn ");
+	for (i = 0; i < n; i++)
+		if (counts[i])
+			abe_print_number(sojourn_text(label, i), "",
+					 abe_number_text(buf, counts[i]));
+}
+
+/* In JSON an object; as text some lines. */
+static void print_colour(const char *key, struct rtattr *nest)
+{
+	struct rtattr *tb[TCA_ABE_COLOUR_MAX + 1];
+	struct words w;
+	size_t i;
+
+	parse_nest(tb, TCA_ABE_COLOUR_MAX, nest);
+	open_json_object(key);
+	for (i = 0; i < ARRAY_SIZE(counters); i++) {
+		if (i && !(i % COUNTERS_A_LINE))
+			print_nl();
+		if (!(i % COUNTERS_A_LINE))
+			abe_print_text("  ");
+		if (write_counter(&w, tb, &counters[i]))
+			abe_print_number(counters[i].name, w.json, w.text);
+	}
+	if (is_json_context())
+		print_sojourns_json(tb);
+	else
+		print_sojourns_line(tb);
+	close_json_object();
+}
+
+static void print_row(const char *name, const char *green, const char *blue)
+{
+	char line[4 * ABE_TEXT];
+
+	print_nl();
+	snprintf(line, sizeof(line), "  %-12s %15s %15s", name, green, blue);
+	abe_print_text(line);
+}
+
+/* The numbers of both colours as text, side by side. */
+static void print_table(struct rtattr *green_nest, struct rtattr *blue_nest)
+{
+	struct rtattr *green[TCA_ABE_COLOUR_MAX + 1], *blue[TCA_ABE_COLOUR_MAX + 1];
+	__u64 g[TCA_ABE_SOJOURNS], b[TCA_ABE_SOJOURNS];
+	unsigned int first = 0, n;
+	struct words gw, bw;
+	char label[ABE_TEXT];
+	size_t i;
+
+	parse_nest(green, TCA_ABE_COLOUR_MAX, green_nest);
+	parse_nest(blue, TCA_ABE_COLOUR_MAX, blue_nest);
+	print_row("", "green", "blue");
+	for (i = 0; i < ARRAY_SIZE(counters); i++)
+		if (write_counter(&gw, green, &counters[i]) &&
+		    write_counter(&bw, blue, &counters[i]))
+			print_row(counters[i].name, gw.text, bw.text);
+
+	n = get_sojourns(green, g);
+	if (get_sojourns(blue, b) < n || !n)
+		return;
+	while (n && !g[n - 1] && !b[n - 1])
+		n--;
+	while (first < n && !g[first] && !b[first])
+		first++;
+	if (first < n) {
+		print_nl();
+		abe_print_text("  sojourn");
+	}
+	for (; first < n; first++)
+		print_row(sojourn_text(label, first), abe_number_text(gw.text, g[first]),
+			  abe_number_text(bw.text, b[first]));
+}
+
+static void print_qdisc(struct rtattr *tb[])
+{
+	__u32 unit = get_word(tb, TCA_ABE_STATS_UNIT);
+	__u64 value, updates = 0;
+	const struct stat *s;
+	bool begun = false;
+	struct words w;
+
+	get_u64(tb, TCA_ABE_STATS_UPDATES, &updates);
+	for (s = stats; s < stats + ARRAY_SIZE(stats); s++) {
+		if (!get_u64(tb, s->attr, &value) ||
+		    (s->no_packets && unit == TCA_ABE_UNIT_PACKETS) ||
+		    (s->measured && !updates && !is_json_context()))
+			continue;
+		if (s->begins && begun)
+			print_nl();
+		if (s->begins)
+			abe_print_text("  ");
+		begun = true;
+		s->write(&w, value, unit);
+		abe_print_number(s->name, w.json, w.text);
+	}
+	if (!tb[TCA_ABE_STATS_GREEN] || !tb[TCA_ABE_STATS_BLUE])
+		return;
+	if (is_json_context()) {
+		print_colour("green", tb[TCA_ABE_STATS_GREEN]);
+		print_colour("blue", tb[TCA_ABE_STATS_BLUE]);
+	} else {
+		print_table(tb[TCA_ABE_STATS_GREEN], tb[TCA_ABE_STATS_BLUE]);
+	}
 }
 
 /**
  * abe_print_stats() - print TCA_STATS_APP of a qdisc or of a class
- * @data: the attribute
- * @size: its size
- * @unit: what the qdisc counts in
+ * @xstats: the attribute
  *
- * Newer kernels may send more, at the end, and older ones less: that is not
- * printed. The first version of the qdisc's statistics, which ended with the
- * colours, is longer than a class's by far, so the size tells them apart.
- * A class's counters stand in an object of their own in JSON, because tc has
+ * A class's numbers stand in an object of their own in JSON, because tc has
  * "bytes", "qlen" and "backlog" already.
  */
-void abe_print_stats(const void *data, size_t size, __u32 unit)
+void abe_print_stats(struct rtattr *xstats)
 {
-	struct tc_abe_colour colour;
-	struct tc_abe_xstats st = { 0 };
+	struct rtattr *tb[TCA_ABE_STATS_MAX + 1];
 
-	if (size >= offsetof(struct tc_abe_xstats, memory_used)) {
-		memcpy(&st, data, size < sizeof(st) ? size : sizeof(st));
-		print_loop(&st, unit);
-		if (size >= sizeof(st))
-			print_memory(&st);
-		if (is_json_context()) {
-			print_colour("green", &st.green);
-			print_colour("blue", &st.blue);
-		} else {
-			print_table(&st);
-		}
-	} else if (size >= sizeof(colour)) {
-		memcpy(&colour, data, sizeof(colour));
-		print_colour("colour", &colour);
+	parse_nest(tb, TCA_ABE_STATS_MAX, xstats);
+	switch (get_word(tb, TCA_ABE_STATS_TYPE)) {
+	case TCA_ABE_STATS_TYPE_QDISC:
+		print_qdisc(tb);
+		break;
+	case TCA_ABE_STATS_TYPE_CLASS:
+		if (tb[TCA_ABE_STATS_COLOUR])
+			print_colour("colour", tb[TCA_ABE_STATS_COLOUR]);
+		break;
 	}
 }

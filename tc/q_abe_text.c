@@ -249,7 +249,7 @@ const char *abe_rate_text(char *buf, __u64 rate)
  * The shortest decimal number that is this one in fixed point. Five digits
  * keep all whole numbers of Q16.16 from being written with an exponent.
  */
-const char *abe_fixed_text(char *buf, __u32 value, unsigned int bits)
+const char *abe_fixed_text(char *buf, __u64 value, unsigned int bits)
 {
 	double real = (double)value / (1ULL << bits);
 	int digits;

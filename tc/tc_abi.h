@@ -53,6 +53,8 @@ int addattr_l(struct nlmsghdr *n, int maxlen, int type, const void *data,
 struct rtattr *addattr_nest(struct nlmsghdr *n, int maxlen, int type);
 int addattr_nest_end(struct nlmsghdr *n, struct rtattr *nest);
 int parse_rtattr(struct rtattr *tb[], int max, struct rtattr *rta, int len);
+int parse_rtattr_flags(struct rtattr *tb[], int max, struct rtattr *rta, int len,
+		       unsigned short flags);
 
 /* Words to numbers; 0 is success */
 int get_rate64(__u64 *rate, const char *str);		/* bytes/s */

@@ -876,6 +876,8 @@ COLOUR = [
     "limit_drops",
     "marks",
     "delay_max",
+    "delay_mean",
+    "sojourn",
 ]
 
 
@@ -919,6 +921,50 @@ def test_dump(t, port):
         "text output",
         text,
     )
+
+
+def test_due(t, port):
+    """What comes due while the device stalls: all of it counts, but no arrival counts it all."""
+    spec = f"abe packets limit 20000 green_limit {{}} {CALM} interval 10s offset 200ms"
+    # where it is close, a few are lost while the rest is counted, 64 at each arrival
+    for limit, least, most in ((5000, 0, 0), (4030, 0, 12), (3900, 20, 20), (1000, 20, 20)):
+        port.fresh(spec.format(limit))
+        port.blue(4000, size=100)
+        time.sleep(0.18)
+        port.blue(4000, size=100)  # not due yet when the others are
+        port.green(20, size=100)
+        st = port.stats()
+        took = 4000 - st["blue"]["sent"]
+        late = st["green"]["late_drops"]
+        t.ok(
+            least <= late <= most,
+            f"{took} blue packets due of {st['blue']['qlen']}, green_limit {limit}: {late} of 20 green late",
+            st,
+        )
+        if not least:
+            t.ok(
+                st["green_ahead"] == took + st["green"]["qlen"],
+                f"green_limit {limit}: green_ahead counts those that are due",
+                st,
+            )
+    port.fresh(spec.format(20000))
+    port.green(size=100)  # opens the socket
+    port.blue(15000, size=100)
+    time.sleep(0.25)
+    costs = []
+    for _ in range(50):
+        start = time.perf_counter_ns()
+        port.green(size=100)
+        costs.append(time.perf_counter_ns() - start)
+    st = port.stats()
+    t.ok(
+        st["green"]["late_drops"] == 0 and st["green_ahead"] > 14900,
+        "15000 packets have come due at once",
+        st,
+    )
+    # in virtual time a nanosecond is an instruction, and to count a packet takes five
+    more = costs[0] - sorted(costs)[len(costs) // 2]
+    t.ok(more < 40000, f"the first green packet after that costs {more} ns more than others", costs)
 
 
 STATE = [

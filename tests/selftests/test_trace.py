@@ -170,6 +170,23 @@ def test_books(t, net):
             f"{colour}: delay_max is the longest sojourn",
             (longest, c["delay_max"]),
         )
+        # on a link that is this slow each departure reads the clock, once its rate is known
+        bins = [0] * 16
+        for e in gone:
+            bins[min((e["sojourn"] // 64000).bit_length(), 15)] += 1
+        got = [n - m for n, m in zip(c["sojourn"], old["sojourn"])]
+        missing = [n - m for n, m in zip(bins, got)]
+        t.ok(
+            min(missing) >= 0 and sum(missing) <= 10 and sum(n > 0 for n in got) > 2,
+            f"{colour}: sojourn has {sum(got)} of {sum(bins)} packets in their bins",
+            (got, bins),
+        )
+        mean = sum(e["sojourn"] for e in gone) / 1000 + old["delay_mean"] * old["sent"]
+        t.ok(
+            abs(mean / c["sent"] - c["delay_mean"]) < 1,
+            f"{colour}: delay_mean is the mean sojourn",
+            (mean / c["sent"], c["delay_mean"]),
+        )
     drops = (
         st["green"]["early_drops"],
         st["green"]["late_drops"],

@@ -26,7 +26,7 @@ TCA_KIND, TCA_OPTIONS, TCA_STATS2 = 1, 2, 7
 TCA_STATS_BASIC, TCA_STATS_QUEUE, TCA_STATS_APP = 1, 3, 4
 TC_H_ROOT = 0xFFFFFFFF
 
-# enum of kernel/include/uapi/linux/pkt_sch_abe.h, from 2 on
+# enum of kernel/include/uapi/linux/pkt_sch_abe.h, from 1 on
 NAMES = [
     "unit",
     "rate",
@@ -59,7 +59,7 @@ NAMES = [
     "seed",
     "memory_limit",
 ]
-NUMBER = {name: n for n, name in enumerate(NAMES, 2)}
+NUMBER = {name: n for n, name in enumerate(NAMES, 1)}
 WIDE = ("rate", "green_dscp", "seed")  # u64; flags is a bitfield32, the rest u32
 
 
@@ -166,8 +166,8 @@ class Rtnl:
         """The options of an abe qdisc by name, as the attributes have them."""
         out = {}
         for kind, data in attrs(self.get(dev, handle)[0]):
-            if kind >= 2:
-                name = NAMES[kind - 2]
+            if 1 <= kind <= len(NAMES):
+                name = NAMES[kind - 1]
                 out[name] = (
                     struct.unpack("=II", data)
                     if name == "flags"

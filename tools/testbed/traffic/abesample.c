@@ -93,7 +93,19 @@ struct opts {
 	const char	*out;
 };
 
-/* One sample; of abe the whole xstats. */
+/**
+ * struct abe_stats - statistics of abe, by their attributes; 0 where there is none
+ * @x:		TCA_ABE_STATS_*
+ * @green:	TCA_ABE_COLOUR_*
+ * @blue:	likewise
+ */
+struct abe_stats {
+	__u64	x[TCA_ABE_STATS_MAX + 1];
+	__u64	green[TCA_ABE_COLOUR_MAX + 1];
+	__u64	blue[TCA_ABE_COLOUR_MAX + 1];
+};
+
+/* One sample. */
 struct sample {
 	__s64			time;
 	struct gnet_stats_queue	queue;
@@ -101,7 +113,7 @@ struct sample {
 	__u64			bytes;
 	__u64			marks;
 	bool			abe;
-	struct tc_abe_xstats	x;
+	struct abe_stats	stats;
 };
 
 /**
@@ -240,6 +252,28 @@ static __u64 marks_of(const char *kind, const void *app, int len)
 	return 0;
 }
 
+/* All numbers among the attributes up to max. */
+static void copy_numbers(__u64 *values, int max, const void *data, int len)
+{
+	for (const struct rtattr *a = data; RTA_OK(a, len); a = RTA_NEXT(a, len))
+		if ((a->rta_type & NLA_TYPE_MASK) <= max && RTA_PAYLOAD(a) == sizeof(*values))
+			memcpy(&values[a->rta_type & NLA_TYPE_MASK], RTA_DATA(a), sizeof(*values));
+}
+
+static void parse_abe(struct abe_stats *s, const void *app, int len)
+{
+	const void *nest;
+	int size;
+
+	copy_numbers(s->x, TCA_ABE_STATS_MAX, app, len);
+	nest = find_attr(app, len, TCA_ABE_STATS_GREEN, &size);
+	if (nest)
+		copy_numbers(s->green, TCA_ABE_COLOUR_MAX, nest, size);
+	nest = find_attr(app, len, TCA_ABE_STATS_BLUE, &size);
+	if (nest)
+		copy_numbers(s->blue, TCA_ABE_COLOUR_MAX, nest, size);
+}
+
 static void parse_stats(struct sample *s, const char *kind, const void *stats, int len)
 {
 	struct gnet_stats_basic basic = { 0 };
@@ -256,8 +290,9 @@ static void parse_stats(struct sample *s, const char *kind, const void *stats, i
 		return;
 	if (!strcmp(kind, "abe")) {
 		s->abe = true;
-		memcpy(&s->x, app, app_len < (int)sizeof(s->x) ? (size_t)app_len : sizeof(s->x));
-		s->marks = s->x.green.marks + s->x.blue.marks;
+		parse_abe(&s->stats, app, app_len);
+		s->marks = s->stats.green[TCA_ABE_COLOUR_MARKS] +
+			   s->stats.blue[TCA_ABE_COLOUR_MARKS];
 	} else {
 		s->marks = marks_of(kind, app, app_len);
 	}
@@ -301,25 +336,33 @@ static void take_sample(int fd, const struct opts *o, unsigned int ifindex, stru
 	parse_stats(s, kind, stats, size);
 }
 
-static void print_colour(FILE *f, const struct tc_abe_colour *c)
+static void print_colour(FILE *f, const __u64 *colour)
 {
-	const __u64 v[] = { c->arrived, c->sent, c->qlen, c->backlog, c->early_drops,
-			    c->late_drops, c->limit_drops, c->marks };
+	static const int attrs[] = { TCA_ABE_COLOUR_ARRIVED, TCA_ABE_COLOUR_SENT,
+				     TCA_ABE_COLOUR_QLEN, TCA_ABE_COLOUR_BACKLOG,
+				     TCA_ABE_COLOUR_EARLY_DROPS, TCA_ABE_COLOUR_LATE_DROPS,
+				     TCA_ABE_COLOUR_LIMIT_DROPS, TCA_ABE_COLOUR_MARKS };
 
-	for (size_t i = 0; i < ARRAY_SIZE(v); i++)
-		fprintf(f, ",%llu", (unsigned long long)v[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(attrs); i++)
+		fprintf(f, ",%llu", (unsigned long long)colour[attrs[i]]);
 }
 
-static void print_abe(FILE *f, const struct tc_abe_xstats *x)
+static void print_abe(FILE *f, const struct abe_stats *s)
 {
-	fprintf(f, ",%.3f,%.9g,%.4f,%.4f,%u,%u,%u", (double)x->average / 4294967296.0,
-		x->probability / Q31, x->alpha / 65536.0, x->alpha_target / 65536.0, x->offset,
-		x->delay_blue, x->delay_green);
-	fprintf(f, ",%.6g,%.6g,%.6g,%.6g,%llu", x->loss_blue / Q31, x->loss_green_early / Q31,
-		x->loss_green_late / Q31, x->green_share / Q31,
-		(unsigned long long)x->green_ahead);
-	print_colour(f, &x->green);
-	print_colour(f, &x->blue);
+	const __u64 *x = s->x;
+
+	fprintf(f, ",%.3f,%.9g,%.4f,%.4f,%llu,%llu,%llu",
+		x[TCA_ABE_STATS_AVERAGE] / 4294967296.0, x[TCA_ABE_STATS_PROBABILITY] / Q31,
+		x[TCA_ABE_STATS_ALPHA] / 65536.0, x[TCA_ABE_STATS_ALPHA_TARGET] / 65536.0,
+		(unsigned long long)x[TCA_ABE_STATS_OFFSET],
+		(unsigned long long)x[TCA_ABE_STATS_DELAY_BLUE],
+		(unsigned long long)x[TCA_ABE_STATS_DELAY_GREEN]);
+	fprintf(f, ",%.6g,%.6g,%.6g,%.6g,%llu", x[TCA_ABE_STATS_LOSS_BLUE] / Q31,
+		x[TCA_ABE_STATS_LOSS_GREEN_EARLY] / Q31, x[TCA_ABE_STATS_LOSS_GREEN_LATE] / Q31,
+		x[TCA_ABE_STATS_GREEN_SHARE] / Q31,
+		(unsigned long long)x[TCA_ABE_STATS_GREEN_AHEAD]);
+	print_colour(f, s->green);
+	print_colour(f, s->blue);
 }
 
 static void write_samples(const struct opts *o, const struct records *r)
@@ -348,7 +391,7 @@ static void write_samples(const struct opts *o, const struct records *r)
 			(unsigned long long)s->bytes, s->queue.drops, s->queue.overlimits,
 			(unsigned long long)s->marks);
 		if (s->abe)
-			print_abe(f, &s->x);
+			print_abe(f, &s->stats);
 		fputc('\n', f);
 	}
 	close_out(f, o);

@@ -48,7 +48,6 @@ enum tca_abe_loop {
 
 enum {
 	TCA_ABE_UNSPEC,
-	TCA_ABE_PAD,
 	TCA_ABE_UNIT,		/* u32, enum tca_abe_unit */
 	TCA_ABE_RATE,		/* u64, bytes/s; 0: estimate the drain rate */
 	TCA_ABE_LIMIT,		/* u32, in TCA_ABE_UNIT: us, bytes or packets */
@@ -79,6 +78,7 @@ enum {
 	TCA_ABE_GREEN_MASK,	/* u32; 0: the mark is not looked at */
 	TCA_ABE_SEED,		/* u64, of the drop decisions; 0: random */
 	TCA_ABE_MEMORY_LIMIT,	/* u32, bytes that the queued packets may take */
+	TCA_ABE_PAD,
 	__TCA_ABE_MAX
 };
 
@@ -90,88 +90,86 @@ enum {
  */
 #define TCA_ABE_MEMORY_LIMIT_DEFAULT	(32U << 20)
 
-/**
- * struct tc_abe_colour - counters of one colour
- * @arrived:	packets that came to the queue
- * @sent:	packets that left it towards the link
- * @bytes:	bytes sent
- * @qlen:	packets queued now
- * @backlog:	bytes queued now
- * @early_drops: packets dropped in the first stage (RED)
- * @late_drops:	packets dropped in the second stage (the green bound)
- * @limit_drops: packets dropped because the buffer was full, or because a
- *		change or reset took its place away
- * @marks:	packets marked CE instead of dropped in the first stage
- * @delay_max:	longest time a sent packet was queued, us
- *
- * @arrived = @sent + drops of all three kinds + @qlen, always.
+/*
+ * Statistics, TCA_STATS_APP of the qdisc and of its classes: attributes. All
+ * numbers are u64 but for the two words that say what they are numbers of. A
+ * reader passes over attributes that it does not know, and takes one that is
+ * missing for a number that nobody has counted.
  */
-struct tc_abe_colour {
-	__u64	arrived;
-	__u64	sent;
-	__u64	bytes;
-	__u64	qlen;
-	__u64	backlog;
-	__u64	early_drops;
-	__u64	late_drops;
-	__u64	limit_drops;
-	__u64	marks;
-	__u64	delay_max;
+
+enum tca_abe_stats_type {
+	TCA_ABE_STATS_TYPE_QDISC,	/* has all of them but _COLOUR */
+	TCA_ABE_STATS_TYPE_CLASS,	/* has _UNIT and _COLOUR */
 };
 
-/**
- * struct tc_abe_xstats - TCA_STATS_APP of the qdisc
- * @updates:	updates of the control loop
- * @drain_rate:	rate the thresholds in unit time rest on, bytes/s
- * @average:	average queue, in the unit's bytes or packets, 32.32 fixed
- *		point
- * @limit_in_force: limit as the queue is held to it, bytes or packets
- * @green_limit_in_force: likewise green_limit
- * @green_ahead: what a green packet arriving now would find ahead of it,
- *		bytes or packets; counted until it exceeds the green limit
- * @alpha:	drop bias, Q16.16
- * @alpha_target: required bias, Q16.16
- * @probability: first-stage probability of a blue packet now, Q1.31
- * @green_share: ratio of green to blue smoothed arrivals in [0, 1], Q1.31; in
- *		bytes, or packets if that is the unit
- * @offset:	D, us
- * @delay_blue:	smoothed queueing delay of blue, us
- * @delay_green: smoothed queueing delay of green, us
- * @loss_blue:	smoothed loss ratio q_b, Q1.31
- * @loss_green_early: smoothed loss ratio q'_g but for the second stage, Q1.31
- * @loss_green_late: smoothed second-stage loss ratio q''_g, Q1.31
- * @green:	counters of the green packets
- * @blue:	counters of the blue packets
- * @memory_used: memory of the queued packets, bytes
- * @memory_max:	the most that was seen of it, at readings of the clock and here
- * @memory_limit: the limit in force
- *
- * New members go to the end; a reader checks the size it was given.
- */
-struct tc_abe_xstats {
-	__u64	updates;
-	__u64	drain_rate;
-	__u64	average;
-	__u64	limit_in_force;
-	__u64	green_limit_in_force;
-	__u64	green_ahead;
-	__u32	alpha;
-	__u32	alpha_target;
-	__u32	probability;
-	__u32	green_share;
-	__u32	offset;
-	__u32	delay_blue;
-	__u32	delay_green;
-	__u32	loss_blue;
-	__u32	loss_green_early;
-	__u32	loss_green_late;
-	struct tc_abe_colour green;
-	struct tc_abe_colour blue;
-	__u64	memory_used;
-	__u64	memory_max;
-	__u64	memory_limit;
+enum {
+	TCA_ABE_STATS_UNSPEC,
+	TCA_ABE_STATS_PAD,
+	TCA_ABE_STATS_TYPE,	/* u32, enum tca_abe_stats_type */
+	TCA_ABE_STATS_UNIT,	/* u32, enum tca_abe_unit */
+	TCA_ABE_STATS_ALPHA,	/* drop bias, Q16.16 */
+	TCA_ABE_STATS_ALPHA_TARGET, /* required bias, Q16.16 */
+	TCA_ABE_STATS_OFFSET,	/* D, us */
+	TCA_ABE_STATS_AVERAGE,	/* average queue, bytes or packets, 32.32 fixed point */
+	TCA_ABE_STATS_PROBABILITY, /* first stage's of a blue packet now, Q1.31 */
+	TCA_ABE_STATS_GREEN_AHEAD, /* what a green packet arriving now would find ahead of
+				    * it, bytes or packets; counted until it exceeds the
+				    * green limit
+				    */
+	TCA_ABE_STATS_UPDATES,	/* updates of the control loop */
+	TCA_ABE_STATS_GREEN_SHARE, /* ratio of green to blue smoothed arrivals in [0, 1],
+				    * Q1.31; of bytes, or of packets if that is the unit
+				    */
+	TCA_ABE_STATS_DRAIN_RATE, /* what thresholds in unit time rest on, bytes/s */
+	TCA_ABE_STATS_LIMIT,	/* in force, bytes or packets */
+	TCA_ABE_STATS_GREEN_LIMIT, /* likewise */
+	TCA_ABE_STATS_LOSS_BLUE, /* smoothed loss ratio q_b, Q1.31 */
+	TCA_ABE_STATS_LOSS_GREEN_EARLY, /* smoothed loss ratio q'_g but for the second
+					 * stage, Q1.31
+					 */
+	TCA_ABE_STATS_LOSS_GREEN_LATE, /* smoothed second-stage loss ratio q''_g, Q1.31 */
+	TCA_ABE_STATS_DELAY_BLUE, /* smoothed queueing delay, us */
+	TCA_ABE_STATS_DELAY_GREEN, /* likewise */
+	TCA_ABE_STATS_MEMORY_USED, /* by the queued packets, bytes */
+	TCA_ABE_STATS_MEMORY_MAX, /* the most of it, at readings of the clock and here */
+	TCA_ABE_STATS_MEMORY_LIMIT, /* in force, bytes */
+	TCA_ABE_STATS_GREEN,	/* nested, TCA_ABE_COLOUR_* of the green packets */
+	TCA_ABE_STATS_BLUE,	/* nested, of the blue ones */
+	TCA_ABE_STATS_COLOUR,	/* nested, of a class's */
+	__TCA_ABE_STATS_MAX
 };
 
-/* TCA_STATS_APP of a class is the struct tc_abe_colour of its colour. */
+#define TCA_ABE_STATS_MAX (__TCA_ABE_STATS_MAX - 1)
+
+/*
+ * One colour. Arrived = sent + drops of all three kinds + qlen, always.
+ */
+enum {
+	TCA_ABE_COLOUR_UNSPEC,
+	TCA_ABE_COLOUR_PAD,
+	TCA_ABE_COLOUR_ARRIVED,	/* packets that came to the queue */
+	TCA_ABE_COLOUR_SENT,	/* packets that left it towards the link */
+	TCA_ABE_COLOUR_BYTES,	/* bytes sent */
+	TCA_ABE_COLOUR_QLEN,	/* packets queued now */
+	TCA_ABE_COLOUR_BACKLOG,	/* bytes queued now */
+	TCA_ABE_COLOUR_EARLY_DROPS, /* packets dropped in the first stage (RED) */
+	TCA_ABE_COLOUR_LATE_DROPS, /* in the second stage (the green bound) */
+	TCA_ABE_COLOUR_LIMIT_DROPS, /* because the buffer was full, or because a change or
+				     * reset took the packet's place away
+				     */
+	TCA_ABE_COLOUR_MARKS,	/* packets marked CE instead of dropped in the first stage */
+	TCA_ABE_COLOUR_DELAY_MAX, /* longest time a sent packet was queued, us */
+	TCA_ABE_COLOUR_DELAY_SUM, /* of all sent packets, us: by _SENT it is the mean */
+	TCA_ABE_COLOUR_SOJOURN,	/* u64[TCA_ABE_SOJOURNS]: sent packets by the time they
+				 * were queued, element i below 2^i times 64 us, the last
+				 * one all others; above 190 Mb/s or so only those at
+				 * whose departure the clock is read
+				 */
+	__TCA_ABE_COLOUR_MAX
+};
+
+#define TCA_ABE_COLOUR_MAX (__TCA_ABE_COLOUR_MAX - 1)
+
+#define TCA_ABE_SOJOURNS	16
 
 #endif /* _UAPI_LINUX_PKT_SCH_ABE_H */
