@@ -55,8 +55,8 @@ static inline int abe_link_ksettings(struct net_device *dev,
 }
 
 /*
- * The core's books of what is queued. From 7.1 on they are read without a lock, and
- * then written in one piece.
+ * The core's books of what is queued. From 7.2 on they are read without a lock, and
+ * so written in one piece.
  */
 static inline void abe_book(struct Qdisc *sch, u32 len)
 {

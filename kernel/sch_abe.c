@@ -93,10 +93,11 @@ enum abe_stage { ABE_EARLY, ABE_LATE, ABE_LIMIT, ABE_STAGES };
 #define ABE_CLOCK_TICKS	32
 
 /*
- * With D below this, all of blue counts as due: it could come due between two
- * readings of the clock, by a nanosecond for each of 100,000 arrivals.
+ * What comes due so soon counts as due, and with a D below this all of blue: it
+ * could happen before the next reading of the clock, as time goes on by a nanosecond
+ * for each of 100,000 arrivals.
  */
-#define ABE_NO_OFFSET	(100 * NSEC_PER_USEC)
+#define ABE_SOON	(100 * NSEC_PER_USEC)
 
 /* No packet takes less memory: 2^8 bytes. */
 #define ABE_PACKET_SHIFT	8
@@ -104,11 +105,12 @@ enum abe_stage { ABE_EARLY, ABE_LATE, ABE_LIMIT, ABE_STAGES };
 /*
  * No arrival counts more packets that came due than this. What may be due beyond
  * those is told by marks: so many of the blue queue's packets at most, one after
- * as many packets as a call may count and a sixteenth of the queue.
+ * as many packets as a call may count and 1/32 of the queue. They last for a queue
+ * that has grown to 100,000 packets.
  */
 #define ABE_DUE_WALK	64
-#define ABE_DUE_MARKS	64
-#define ABE_DUE_SHIFT	4
+#define ABE_DUE_MARKS	128
+#define ABE_DUE_SHIFT	5
 
 /* Sojourn times are counted by powers of two, from 64 us on. */
 #define ABE_SOJOURN_NS	(64 * NSEC_PER_USEC)
@@ -471,7 +473,7 @@ static void abe_bias(struct abe_sched_data *q)
 	int c;
 
 	f = &q->fifo[ABE_BLUE];
-	q->due = q->loop.offset < ABE_NO_OFFSET ? &f->n.in[q->unit] :
+	q->due = q->loop.offset < ABE_SOON ? &f->n.in[q->unit] :
 						  &q->searched.counted;
 	for (c = 0; c < ABE_COLOURS; c++) {
 		f = &q->fifo[c];
@@ -840,15 +842,16 @@ static __always_inline s64 abe_green_ahead(const struct abe_sched_data *q)
 /* Stage two; true if the green bound could not be kept. */
 static bool abe_late(struct abe_sched_data *q)
 {
-	u64 due = abe_count_due(q, q->now, &q->searched);
+	u64 due = abe_count_due(q, q->now + ABE_SOON, &q->searched);
 	u64 gone = q->fifo[ABE_BLUE].n.out[q->unit];
 	s64 ahead, limit = q->green_limit;
 
 	q->green_room = due != q->searched.counted || due - gone > limit ? -1 :
 									   limit;
-	ahead = abe_green_ahead(q) + max(due, *q->due) - *q->due;
+	ahead = abe_green_ahead(q);
+	/* What is taken for due without being counted is no measure for the loop. */
 	q->ahead += ahead;
-	return ahead > limit;
+	return ahead + max(due, *q->due) - *q->due > (u64)limit;
 }
 
 /*
@@ -1195,6 +1198,11 @@ static void abe_mark_blue(struct abe_sched_data *q)
 
 	q->mark_at = blue->n.in[ABE_PACKETS] + ABE_DUE_WALK +
 		     (abe_held(blue, ABE_PACKETS) >> ABE_DUE_SHIFT);
+	/* While no green comes, nobody passes those whose packets have left. */
+	while (q->searched.mark != q->marked &&
+	       q->marks[q->searched.mark % ABE_DUE_MARKS].in <=
+	       blue->n.out[q->unit])
+		q->searched.mark++;
 	if (!blue->head || q->marked - q->searched.mark >= ABE_DUE_MARKS)
 		return;
 	q->marks[q->marked++ % ABE_DUE_MARKS] = (struct abe_mark) {
@@ -1897,6 +1905,7 @@ static int abe_put_qdisc(struct Qdisc *sch, struct sk_buff *skb)
 	struct abe_sched_data *q = qdisc_priv(sch);
 	const struct abe_loop *loop = &q->loop;
 	struct abe_due searched = q->searched;
+	u64 memory_max = q->memory_max = max(q->memory_max, q->memory);
 	u64 due = abe_count_due(q, ktime_get_ns(), &searched);
 	const u64 v[] = {
 		[TCA_ABE_STATS_ALPHA] = loop->alpha,
@@ -1918,7 +1927,7 @@ static int abe_put_qdisc(struct Qdisc *sch, struct sk_buff *skb)
 		[TCA_ABE_STATS_DELAY_BLUE] = abe_us(loop->delay[ABE_BLUE]),
 		[TCA_ABE_STATS_DELAY_GREEN] = abe_us(loop->delay[ABE_GREEN]),
 		[TCA_ABE_STATS_MEMORY_USED] = q->memory,
-		[TCA_ABE_STATS_MEMORY_MAX] = max(q->memory_max, q->memory),
+		[TCA_ABE_STATS_MEMORY_MAX] = memory_max,
 		[TCA_ABE_STATS_MEMORY_LIMIT] = q->memory_limit,
 	};
 

@@ -10,6 +10,7 @@
 #include "q_abe.h"
 
 #define SOJOURN_US	64	/* the first element is below this, each next one twice */
+#define SOJOURNS	32	/* most that are printed; a kernel may have more than today's */
 
 /* A number of the statistics, as JSON and as text. */
 struct words {
@@ -189,24 +190,24 @@ static bool write_counter(struct words *w, struct rtattr *tb[], const struct cou
 }
 
 /* How many sojourn times the kernel tells apart, and how often they came. */
-static unsigned int get_sojourns(struct rtattr *tb[], __u64 counts[TCA_ABE_SOJOURNS])
+static unsigned int get_sojourns(struct rtattr *tb[], __u64 counts[SOJOURNS])
 {
 	const struct rtattr *attr = tb[TCA_ABE_COLOUR_SOJOURN];
 	size_t n = attr ? RTA_PAYLOAD(attr) / sizeof(*counts) : 0;
 
-	memset(counts, 0, sizeof(*counts) * TCA_ABE_SOJOURNS);
-	if (n > TCA_ABE_SOJOURNS)
-		n = TCA_ABE_SOJOURNS;
+	memset(counts, 0, sizeof(*counts) * SOJOURNS);
+	if (n > SOJOURNS)
+		n = SOJOURNS;
 	if (n)
 		memcpy(counts, RTA_DATA(attr), n * sizeof(*counts));
 	return n;
 }
 
-/* "<64us"; the last one is of all that is longer. */
-static const char *sojourn_text(char *buf, unsigned int i)
+/* "<64us"; the last one of @n is of all that is longer. */
+static const char *sojourn_text(char *buf, unsigned int i, unsigned int n)
 {
 	char time[ABE_TEXT];
-	bool last = i == TCA_ABE_SOJOURNS - 1;
+	bool last = i && i == n - 1;
 
 	abe_time_text(time, (__u64)SOJOURN_US << (last ? i - 1 : i));
 	snprintf(buf, ABE_TEXT, "%s%.20s", last ? ">=" : "<", time);
@@ -215,7 +216,7 @@ static const char *sojourn_text(char *buf, unsigned int i)
 
 static void print_sojourns_json(struct rtattr *tb[])
 {
-	__u64 counts[TCA_ABE_SOJOURNS];
+	__u64 counts[SOJOURNS];
 	unsigned int i, n = get_sojourns(tb, counts);
 
 	if (!n)
@@ -228,7 +229,7 @@ static void print_sojourns_json(struct rtattr *tb[])
 
 static void print_sojourns_line(struct rtattr *tb[])
 {
-	__u64 counts[TCA_ABE_SOJOURNS];
+	__u64 counts[SOJOURNS];
 	unsigned int i, n = get_sojourns(tb, counts);
 	char label[ABE_TEXT], buf[ABE_TEXT];
 
@@ -238,7 +239,7 @@ static void print_sojourns_line(struct rtattr *tb[])
 	abe_print_text("  sojourn ");
 	for (i = 0; i < n; i++)
 		if (counts[i])
-			abe_print_number(sojourn_text(label, i), "",
+			abe_print_number(sojourn_text(label, i, n), "",
 					 abe_number_text(buf, counts[i]));
 }
 
@@ -279,8 +280,8 @@ static void print_row(const char *name, const char *green, const char *blue)
 static void print_table(struct rtattr *green_nest, struct rtattr *blue_nest)
 {
 	struct rtattr *green[TCA_ABE_COLOUR_MAX + 1], *blue[TCA_ABE_COLOUR_MAX + 1];
-	__u64 g[TCA_ABE_SOJOURNS], b[TCA_ABE_SOJOURNS];
-	unsigned int first = 0, n;
+	__u64 g[SOJOURNS], b[SOJOURNS];
+	unsigned int first = 0, n, end;
 	struct words gw, bw;
 	char label[ABE_TEXT];
 	size_t i;
@@ -294,18 +295,18 @@ static void print_table(struct rtattr *green_nest, struct rtattr *blue_nest)
 			print_row(counters[i].name, gw.text, bw.text);
 
 	n = get_sojourns(green, g);
-	if (get_sojourns(blue, b) < n || !n)
+	if (get_sojourns(blue, b) != n)
 		return;
-	while (n && !g[n - 1] && !b[n - 1])
-		n--;
-	while (first < n && !g[first] && !b[first])
+	for (end = n; end && !g[end - 1] && !b[end - 1]; end--)
+		;
+	while (first < end && !g[first] && !b[first])
 		first++;
-	if (first < n) {
+	if (first < end) {
 		print_nl();
 		abe_print_text("  sojourn");
 	}
-	for (; first < n; first++)
-		print_row(sojourn_text(label, first), abe_number_text(gw.text, g[first]),
+	for (; first < end; first++)
+		print_row(sojourn_text(label, first, n), abe_number_text(gw.text, g[first]),
 			  abe_number_text(bw.text, b[first]));
 }
 

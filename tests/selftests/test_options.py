@@ -967,6 +967,39 @@ def test_due(t, port):
     t.ok(more < 40000, f"the first green packet after that costs {more} ns more than others", costs)
 
 
+def test_sparse_green(t, port):
+    """Green that is rare finds as much ahead as is due, however much blue has passed meanwhile."""
+    # 25,000 packets a second, 2500 of them queued: 100 ms, of which 16 are due
+    port.CLOSED, closed = "rate 20mbit burst 1514 limit 1000000", port.CLOSED
+    try:
+        port.fresh(
+            f"abe packets limit 2500 green_limit 833 {CALM} interval 10s offset 84ms memory_limit 100mb"
+        )
+    finally:
+        port.CLOSED = closed
+    port.blue(2500, size=100)
+    ahead = []
+    for n in range(600):
+        port.blue(260, size=100)  # 4 % more than can leave: the buffer stays full
+        time.sleep(max(0, 0.0074 - 0.00001 * (n % 7)))
+        if n % 120 == 119:
+            port.green(3, size=100)
+            ahead.append(port.stats()["green_ahead"])
+    st = port.stats()
+    t.ok(
+        st["blue"]["sent"] > 60000 and st["blue"]["qlen"] > 2000,
+        f"{st['blue']['sent']} blue packets have passed, {st['blue']['qlen']} are queued",
+        st,
+    )
+    green = st["green"]
+    t.ok(
+        green["late_drops"] == 0 and green["sent"] + green["qlen"] + green["limit_drops"] == 15,
+        "none of the rare green packets between them is late",
+        (st, ahead),
+    )
+    t.note(f"green_ahead: {ahead}")
+
+
 STATE = [
     "qlen",
     "backlog",

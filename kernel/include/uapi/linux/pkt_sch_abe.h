@@ -113,8 +113,10 @@ enum {
 	TCA_ABE_STATS_AVERAGE,	/* average queue, bytes or packets, 32.32 fixed point */
 	TCA_ABE_STATS_PROBABILITY, /* first stage's of a blue packet now, Q1.31 */
 	TCA_ABE_STATS_GREEN_AHEAD, /* what a green packet arriving now would find ahead of
-				    * it, bytes or packets; counted until it exceeds the
-				    * green limit
+				    * it, bytes or packets. When more than 64 blue packets
+				    * have come due since the last green one it may be too
+				    * much, by 1/32 of the blue queue or more; what
+				    * exceeds the green limit is not counted
 				    */
 	TCA_ABE_STATS_UPDATES,	/* updates of the control loop */
 	TCA_ABE_STATS_GREEN_SHARE, /* ratio of green to blue smoothed arrivals in [0, 1],
@@ -162,8 +164,9 @@ enum {
 	TCA_ABE_COLOUR_DELAY_SUM, /* of all sent packets, us: by _SENT it is the mean */
 	TCA_ABE_COLOUR_SOJOURN,	/* u64[TCA_ABE_SOJOURNS]: sent packets by the time they
 				 * were queued, element i below 2^i times 64 us, the last
-				 * one all others; above 190 Mb/s or so only those at
-				 * whose departure the clock is read
+				 * one all others; above 190 Mb/s or so, and before the
+				 * drain rate is known, only those at whose departure the
+				 * clock is read
 				 */
 	__TCA_ABE_COLOUR_MAX
 };
