@@ -419,7 +419,8 @@ static void call_step(struct call *c, __s64 at)
 		break;
 	case CALL_CLOSING:
 		sent = call_say(c, MSG_END, true);
-		c->next_state = at + (sent ? RETRY : RETRY_BUSY);
+		c->next_state = at + (!sent ? RETRY_BUSY : c->said_goodbye ? RETRY : 2 * RETRY);
+		c->said_goodbye |= sent;
 		break;
 	case CALL_GRACE:
 		sent = call_say(c, MSG_END, true);

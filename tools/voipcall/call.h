@@ -69,6 +69,7 @@ enum call_state {
  * @rng:	random state of RTCP's timing
  * @far:	what the peer reported
  * @has_far:	it did
+ * @said_goodbye: once at least; the answer to the first takes a while
  * @failure:	why the call ended before its time, or empty
  * @shown:	packets received at the last progress line
  */
@@ -103,6 +104,7 @@ struct call {
 	__u64			rng;
 	double			far[METRICS];
 	bool			has_far;
+	bool			said_goodbye;
 	char			failure[128];
 	__u64			shown;
 };
