@@ -112,9 +112,13 @@ enum abe_stage { ABE_EARLY, ABE_LATE, ABE_LIMIT, ABE_STAGES };
 #define ABE_DUE_MARKS	128
 #define ABE_DUE_SHIFT	5
 
-/* Sojourn times are counted by powers of two, from 64 us on. */
+/*
+ * Sojourn times are counted by powers of two, from 64 us on. abe_sojourn_bin() takes
+ * the highest bit of 33, so that nothing has to be cut off for each packet; what
+ * statistics have no place for is added up there.
+ */
 #define ABE_SOJOURN_NS	(64 * NSEC_PER_USEC)
-#define ABE_SOJOURNS	34
+#define ABE_SOJOURNS	33
 
 /**
  * struct abe_cb - what a queued packet carries in its control block
