@@ -37,15 +37,21 @@ def colour_of(words):
     return {"green": GREEN, "blue": BLUE}[found.pop()] if len(found) == 1 else None
 
 
+def colour_of_arm(arm, words):
+    """The same for an arm: its code name has the colour, or its name in words begins with it."""
+    return colour_of(arm) or colour_of(words.split()[0])
+
+
 class Data:
     """What panels are drawn from: metrics of all runs, and raw data when asked for."""
 
     def __init__(self, experiment, rows, result):
         self.experiment, self.rows, self.result = experiment, rows, result
         arms = list(experiment.arms)
-        others = [arm for arm in arms if not colour_of(arm)]
+        named = {arm: colour_of_arm(arm, experiment.words(arm)) for arm in arms}
+        others = [arm for arm in arms if not named[arm]]
         self.colours = {
-            arm: colour_of(arm) or COLOURS[others.index(arm) % len(COLOURS)] for arm in arms
+            arm: named[arm] or COLOURS[others.index(arm) % len(COLOURS)] for arm in arms
         }
         self.markers = {arm: MARKERS[i % len(MARKERS)] for i, arm in enumerate(arms)}
         self.greys = {
@@ -57,8 +63,12 @@ class Data:
         """Marker and dashes: of two arms of one colour the second's line is broken."""
         if arm in self.greys:
             return "D", ":"
-        same = [a for a, colour in self.colours.items() if colour == self.colours[arm]]
-        return self.markers[arm], ("-", "--", "-.", ":")[same.index(arm) % 4]
+        return self.markers[arm], ("-", "--", "-.", ":")[self.among_like(arm) % 4]
+
+    def among_like(self, arm):
+        """How many of the arms before it have its colour."""
+        same = [a for a, colour in self.colours.items() if colour == self.colours.get(arm)]
+        return same.index(arm) if arm in same else 0
 
     def words(self, arm):
         return self.experiment.words(arm)
@@ -255,7 +265,7 @@ def bar(axis, data, panel, index):
             halves.append(np.nan_to_num(half) * scale)
         width = 0.7 if single else 0.8 / len(arms)
         middle = [i] if single else np.arange(len(names)) + (i - (len(arms) - 1) / 2) * width
-        hatch = HATCHES[i % len(HATCHES)] if all(faces) else ""
+        hatch = HATCHES[(i if all(faces) else data.among_like(arm)) % len(HATCHES)]
         axis.bar(
             middle,
             heights,
