@@ -25,6 +25,9 @@
 #define ABE_GAMMA2_PAPER	((u32)(ABE_Q31_ONE * 2ULL / 5))
 #define ABE_GAMMA2_SLOW		((u32)DIV_ROUND_CLOSEST(ABE_Q31_ONE * 19ULL, 20))
 
+/* A third of the mean part, as tc takes it. */
+#define ABE_PROTECT_TIME	((u32)DIV_ROUND_CLOSEST(ABE_Q31_ONE * 33ULL, 100))
+
 /*
  * The fastest link, bytes/s: no rate is taken for more, or the quotients of
  * mul_u64_u64_div_u64(), which traps when they do not fit, might not fit.
@@ -115,6 +118,8 @@ static struct {
 		"abe: seed must be within 0 (random) .. 2^64 - 1" },
 	[TCA_ABE_MEMORY_LIMIT] = { { 1 << 16, U32_MAX },
 		"abe: memory_limit must be within 64 KiB .. 2^32 - 1 bytes" },
+	[TCA_ABE_PROTECT] = { { 0, ABE_Q31_ONE / 2 },
+		"abe: protect must be within 0 (off) .. 0.5" },
 };
 
 #define ABE_U32(attr)	NLA_POLICY_FULL_RANGE(NLA_U32, &abe_options[attr].range)
@@ -151,6 +156,7 @@ static const struct nla_policy abe_policy[__TCA_ABE_MAX] = {
 	[TCA_ABE_GREEN_MASK] = { .type = NLA_U32 },
 	[TCA_ABE_SEED] = { .type = NLA_U64 },
 	[TCA_ABE_MEMORY_LIMIT] = ABE_U32(TCA_ABE_MEMORY_LIMIT),
+	[TCA_ABE_PROTECT] = ABE_U32(TCA_ABE_PROTECT),
 };
 
 /*
@@ -221,6 +227,7 @@ static void abe_defaults(struct abe_config *cfg, u32 unit)
 					       USEC_PER_MSEC,
 			[TCA_ABE_ALPHA_MAX] = 100 << 16,
 			[TCA_ABE_MEMORY_LIMIT] = TCA_ABE_MEMORY_LIMIT_DEFAULT,
+			[TCA_ABE_PROTECT] = time ? ABE_PROTECT_TIME : 0,
 		},
 		/* NQB and EF */
 		.green_dscp = BIT_ULL(45) | BIT_ULL(46),

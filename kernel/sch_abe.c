@@ -38,6 +38,7 @@
 #include <linux/random.h>
 #include <linux/rtnetlink.h>
 #include <linux/skbuff.h>
+#include <net/flow_dissector.h>
 #include <net/inet_ecn.h>
 #include <net/netlink.h>
 #include <net/pkt_cls.h>
@@ -45,6 +46,7 @@
 
 #include "abe_compat.h"
 #include "abe_config.h"
+#include "abe_flows.h"
 #include "abe_loop.h"
 #include "abe_math.h"
 #include "abe_red.h"
@@ -87,6 +89,22 @@ enum abe_stage { ABE_EARLY, ABE_LATE, ABE_LIMIT, ABE_STAGES };
 
 /* A GSO packet stays whole that is less than such a part of green_limit. */
 #define ABE_SPLIT_SHIFT	4
+
+/* The time from one sampled departure to the next (protect). */
+#define ABE_FLOWS_NS	(NSEC_PER_SEC / ABE_FLOWS)
+
+/* Large packets are remembered for so many samples, 2^6. */
+#define ABE_STEP_SHIFT	6
+
+/* Samples are forgotten when there was none for so long. */
+#define ABE_FLOWS_STALE_NS	(10 * NSEC_PER_SEC)
+
+/*
+ * How often the ring is searched from one event to the next, 4 ms: a flood must not
+ * cost more. And how many queued packets for one to be lost in another's place.
+ */
+#define ABE_LOOKS		64
+#define ABE_VICTIM_LOOKS	4
 
 /* How old a reading of the clock may be, and for how many departures. */
 #define ABE_CLOCK_NS	(128 * NSEC_PER_USEC)
@@ -142,6 +160,7 @@ enum abe_unit { ABE_PACKETS, ABE_BYTES, ABE_UNITS };
  * @delay_max:	longest sojourn of a sent packet, ns
  * @drops:	packets that were lost, by stage, and their bytes
  * @marks:	packets
+ * @excused:	packets that were let off a loss or mark of stage one
  *
  * What is in the queue now is a difference, see abe_held(): one counter less
  * to write at either end.
@@ -153,6 +172,7 @@ struct abe_counters {
 	u64	delay_max;
 	u64	drops[ABE_STAGES][ABE_UNITS];
 	u64	marks;
+	u64	excused;
 };
 
 /**
@@ -255,6 +275,7 @@ struct abe_fifo {
  * @segments:	there may be whole GSO packets in the queue: then each departure
  *		reads the clock, and counts them in abe_dequeue_event()
  * @update_at:	when the control loop is due, ns
+ * @sample_at:	when to sample the flow of a departure, ns
  * @drain_at:	when to look at the drain rate, ns
  * @drain_from:	start of the running look at the drain rate, ns; 0: none
  * @drain_bytes: bytes sent by then
@@ -262,6 +283,13 @@ struct abe_fifo {
  * @decay:	ageing of the average while idle, see abe_red_decay()
  * @green_mark:	value of skb->mark that is green
  * @green_mask:	bits of it that count; 0: none
+ * @protect:	which flows are slow, see abe_flows_add(); 0: none
+ * @step:	bytes for each sample: the largest packets
+ * @credit:	bytes that have left since @sample_at and stand for no sample yet
+ * @looks:	how often the ring may still be searched
+ * @splitting:	a GSO packet is being split
+ * @flows:	samples
+ * @flows_rnd:	which of them are compared
  * @loop:	control loop
  * @loop_parms:	its configuration
  * @before:	counters at the last update
@@ -313,6 +341,7 @@ struct abe_sched_data {
 	int		ticks_plain;
 	bool		segments;
 	u64		update_at;
+	u64		sample_at;
 	u64		drain_at;
 	u64		drain_from;
 	u64		drain_bytes;
@@ -320,6 +349,13 @@ struct abe_sched_data {
 	u64		decay;
 	u32		green_mark;
 	u32		green_mask;
+	u32		protect;
+	u32		step;
+	u32		credit;
+	u32		looks;
+	bool		splitting;
+	struct abe_flows flows;
+	struct abe_rnd	flows_rnd;
 	struct abe_loop	loop;
 	struct abe_loop_parms loop_parms;
 	struct abe_counters before[ABE_COLOURS];
@@ -605,7 +641,7 @@ static void abe_sample(const struct abe_sched_data *q,
 		s->lost[c] = div_u64(lost << ABE_WEIGHED_SHIFT, one);
 		lost = now->drops[ABE_EARLY][ABE_PACKETS] -
 		       old->drops[ABE_EARLY][ABE_PACKETS] +
-		       now->marks - old->marks;
+		       now->marks - old->marks + now->excused - old->excused;
 		s->lost[c] += lost << ABE_WEIGHED_SHIFT;
 		s->sent[c] = now->out[ABE_PACKETS] - old->out[ABE_PACKETS];
 		s->delay[c] = now->delay - old->delay;
@@ -843,8 +879,8 @@ static __always_inline s64 abe_green_ahead(const struct abe_sched_data *q)
 	       abe_held(&q->fifo[ABE_GREEN], q->unit);
 }
 
-/* Stage two; true if the green bound could not be kept. */
-static bool abe_late(struct abe_sched_data *q)
+/* Stage two: by how much the green bound could not be kept, if that is above 0. */
+static s64 abe_late(struct abe_sched_data *q)
 {
 	u64 due = abe_count_due(q, q->now + ABE_SOON, &q->searched);
 	u64 gone = q->fifo[ABE_BLUE].n.out[q->unit];
@@ -855,7 +891,7 @@ static bool abe_late(struct abe_sched_data *q)
 	ahead = abe_green_ahead(q);
 	/* What is taken for due without being counted is no measure for the loop. */
 	q->ahead += ahead;
-	return ahead + max(due, *q->due) - *q->due > (u64)limit;
+	return ahead + (s64)(max(due, *q->due) - *q->due) - limit;
 }
 
 /*
@@ -878,6 +914,84 @@ static noinline int abe_lose(struct sk_buff *skb, struct Qdisc *sch,
 		return abe_qdisc_drop(skb, sch, to_free, ABE_DROP_OVERLIMIT);
 	abe_qdisc_drop(skb, sch, to_free, ABE_DROP_CONGESTED);
 	return NET_XMIT_CN;
+}
+
+/*
+ * The flow of a packet. Not skb_get_hash(): that is the socket's where the sender is on
+ * this host, and TCP takes another one with each timeout, as it does for IPv6's flow
+ * label.
+ */
+static u16 abe_flow(const struct sk_buff *skb)
+{
+	struct flow_keys keys;
+
+	skb_flow_dissect_flow_keys(skb, &keys, 0);
+	keys.tags.flow_label = 0;
+	return flow_hash_from_keys(&keys);
+}
+
+/* Is a packet of a slow flow? */
+static bool abe_slow(struct abe_sched_data *q, const struct sk_buff *skb)
+{
+	if (!q->protect || !abe_flows_few(&q->flows) || !q->looks)
+		return false;
+	q->looks--;
+	return abe_flows_below(&q->flows, abe_flow(skb), q->protect);
+}
+
+/* Take @skb, which @link points at, out of the middle of a queue and lose it. */
+static void abe_drop_queued(struct sk_buff **link, struct Qdisc *sch,
+			    struct sk_buff **to_free, struct abe_fifo *f,
+			    enum abe_stage stage)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+	struct sk_buff *skb = *link;
+	u32 len = qdisc_pkt_len(skb);
+
+	*link = skb->next;
+	if (!*link)
+		f->tail = link;
+	skb_mark_not_on_list(skb);
+	q->memory -= skb->truesize;
+	f->n.in[ABE_PACKETS]--;
+	f->n.in[ABE_BYTES] -= len;
+	abe_unbook(sch, len);
+	qdisc_tree_reduce_backlog(sch, 1, len);
+	abe_lose(skb, sch, to_free, f, stage);
+}
+
+/*
+ * There is no place for a green packet. If it is of a slow flow, a queued one is lost
+ * instead, as in CHOKe (Pan, Prabhakar, Psounis, INFOCOM 2000): a green one of the next
+ * to leave, of a flow with half of the mean part at least. It is as large as this one
+ * or larger, so that this one fits, and by @excess. Not one that a parent was shown,
+ * and not the only packet that parents know of, while they are waiting for what
+ * enqueue says: they must not hear that there is none.
+ * Return: true if there is place now.
+ */
+static noinline bool abe_make_room(struct sk_buff *skb, struct Qdisc *sch,
+				   struct sk_buff **to_free,
+				   enum abe_stage stage, s64 excess)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+	struct abe_fifo *f = &q->fifo[ABE_GREEN];
+	struct sk_buff **link = &f->head;
+	int looks;
+
+	if (abe_qlen(q) < 2 || q->splitting || !abe_slow(q, skb))
+		return false;
+	excess = max_t(s64, excess, abe_size(q, skb));
+	for (looks = 0; *link && looks < ABE_VICTIM_LOOKS; looks++) {
+		if (abe_cb(*link)->deadline && abe_size(q, *link) >= excess &&
+		    (*link)->truesize >= skb->truesize &&
+		    !abe_flows_below(&q->flows, abe_flow(*link),
+				     ABE_Q31_ONE / 2)) {
+			abe_drop_queued(link, sch, to_free, f, stage);
+			return true;
+		}
+		link = &(*link)->next;
+	}
+	return false;
 }
 
 /* A packet has passed all stages. */
@@ -926,9 +1040,10 @@ static noinline int abe_admit_tight(struct sk_buff *skb, struct Qdisc *sch,
 	struct abe_sched_data *q = qdisc_priv(sch);
 
 	q->quota = abe_quota(q) - (int)min_t(u32, skb->truesize, S32_MAX);
-	if ((u64)*q->queued + abe_size(q, skb) > q->limit ||
-	    q->memory + skb->truesize > q->memory_limit ||
-	    abe_qlen(q) >= q->packet_limit)
+	if (((u64)*q->queued + abe_size(q, skb) > q->limit ||
+	     q->memory + skb->truesize > q->memory_limit ||
+	     abe_qlen(q) >= q->packet_limit) &&
+	    !(f->green && abe_make_room(skb, sch, to_free, ABE_LIMIT, 0)))
 		return abe_lose(skb, sch, to_free, f, ABE_LIMIT);
 	return abe_append(skb, sch, f, skb->truesize);
 }
@@ -953,7 +1068,10 @@ static noinline int abe_admit_late(struct sk_buff *skb, struct Qdisc *sch,
 				   struct sk_buff **to_free,
 				   struct abe_fifo *f)
 {
-	if (abe_late(qdisc_priv(sch)))
+	s64 excess = abe_late(qdisc_priv(sch));
+
+	if (excess > 0 &&
+	    !abe_make_room(skb, sch, to_free, ABE_LATE, excess))
 		return abe_lose(skb, sch, to_free, f, ABE_LATE);
 	return abe_admit_in_time(skb, sch, to_free, f);
 }
@@ -976,13 +1094,21 @@ static __always_inline int abe_admit_passed(struct sk_buff *skb,
 	return abe_admit_in_time(skb, sch, to_free, f);
 }
 
-/* A first-stage loss, unless the packet can be marked instead. */
+/* A first-stage loss, unless the packet is let off or can be marked instead. */
 static noinline int abe_admit_lost(struct sk_buff *skb, struct Qdisc *sch,
 				   struct sk_buff **to_free,
 				   struct abe_fifo *f, bool certain)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
 
+	/*
+	 * Losses slow TCP-friendly flows down, and a slow one has less than its share
+	 * anyway. For the control loop it is a loss: alpha says how many are to be.
+	 */
+	if (f->green && !certain && abe_slow(q, skb)) {
+		f->n.excused++;
+		return abe_admit_passed(skb, sch, to_free, f);
+	}
 	qdisc_qstats_overlimit(sch);
 	if (q->flags & TCA_ABE_F_ECN &&
 	    !(certain && q->flags & TCA_ABE_F_HARDDROP) &&
@@ -1138,6 +1264,7 @@ static bool abe_splits(struct Qdisc *sch, const struct sk_buff *skb)
 static noinline int abe_admit_gso(struct sk_buff *skb, struct Qdisc *sch,
 				  struct sk_buff **to_free, struct abe_fifo *f)
 {
+	struct abe_sched_data *q = qdisc_priv(sch);
 	netdev_features_t features = netif_skb_features(skb);
 	unsigned int len = qdisc_pkt_len(skb), queued = 0, packets = 0;
 	struct sk_buff *segs, *next;
@@ -1148,6 +1275,7 @@ static noinline int abe_admit_gso(struct sk_buff *skb, struct Qdisc *sch,
 		return abe_lose(skb, sch, to_free, f, ABE_LIMIT);
 	/* The first segment of a fraglist is this packet: it stays with that. */
 	consume_skb(skb);
+	q->splitting = true;
 	skb_list_walk_safe(segs, segs, next) {
 		unsigned int seg_len = abe_charge(sch, segs->len);
 		int err;
@@ -1163,6 +1291,7 @@ static noinline int abe_admit_gso(struct sk_buff *skb, struct Qdisc *sch,
 			ret = err;
 		}
 	}
+	q->splitting = false;
 	if (!packets)
 		return ret;
 	/* The ancestors will add one packet of the old length. */
@@ -1253,6 +1382,7 @@ static void abe_event(struct Qdisc *sch, u64 now)
 	/* D falls no faster than time passes: then no deadline decreases. */
 	blue->offset = max_t(s64, q->loop.offset, blue->offset - (now - q->now));
 	abe_set_clock(q, now);
+	q->looks = ABE_LOOKS;
 	if (blue->n.in[ABE_PACKETS] >= q->mark_at)
 		abe_mark_blue(q);
 	if (now >= q->update_at) {
@@ -1262,7 +1392,7 @@ static void abe_event(struct Qdisc *sch, u64 now)
 	if (q->segments || blue->offset != (u64)q->loop.offset)
 		q->event_at = 0;
 	else
-		q->event_at = min(q->update_at, q->drain_at);
+		q->event_at = min3(q->update_at, q->drain_at, q->sample_at);
 }
 
 /*
@@ -1276,10 +1406,13 @@ static void abe_read_clock(struct Qdisc *sch)
 
 	if (abe_empty(q))
 		abe_wake(q, now);
-	if (abe_event_due(q, now))
-		abe_event(sch, now);
-	else
+	if (!abe_event_due(q, now)) {
 		abe_set_clock(q, now);
+		return;
+	}
+	abe_event(sch, now);
+	if (now >= q->sample_at)
+		q->ticks = 0;	/* the next departure is to be sampled */
 }
 
 /* A filter took the packet; @taken as abe_filter() says. */
@@ -1531,6 +1664,39 @@ static void abe_drain(struct Qdisc *sch)
 	q->event_at = 0;
 }
 
+/* Start over the samples. */
+static void abe_forget_flows(struct abe_sched_data *q)
+{
+	memset(&q->flows, 0, sizeof(q->flows));
+	q->step = 0;
+	q->credit = 0;
+	q->sample_at = q->protect ? q->now : U64_MAX;
+}
+
+/*
+ * Sample the flow of a departure, so that each byte is as likely as any other: from
+ * @sample_at on one for each @step of what leaves. That is the size of the largest
+ * packets, so that a whole GSO packet makes one sample, and a small one a part of one.
+ */
+static void abe_sample_flow(struct sk_buff *skb, struct Qdisc *sch)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+	u32 len = qdisc_pkt_len(skb);
+
+	if (q->now - q->sample_at > ABE_FLOWS_STALE_NS)
+		abe_forget_flows(q);
+	q->step = max3(q->step, len, abe_mtu(sch));
+	q->credit += len;
+	if (q->credit < q->step)
+		return;
+	q->credit = min(q->credit - q->step, q->step);
+	abe_flows_add(&q->flows, abe_flow(skb), q->protect,
+		      abe_rnd_q31(&q->flows_rnd));
+	q->step -= q->step >> ABE_STEP_SHIFT;
+	q->sample_at = q->now + ABE_FLOWS_NS;
+	q->event_at = 0;
+}
+
 /* A departure that reads the clock when there is more to do, see abe_event(). */
 static noinline struct sk_buff *abe_dequeue_event(struct sk_buff *skb,
 						  struct Qdisc *sch,
@@ -1539,6 +1705,8 @@ static noinline struct sk_buff *abe_dequeue_event(struct sk_buff *skb,
 	struct abe_sched_data *q = qdisc_priv(sch);
 
 	abe_event(sch, now);
+	if (now >= q->sample_at)
+		abe_sample_flow(skb, sch);
 	if (q->segments)
 		abe_bstats_segments(sch, skb);
 	abe_send(skb, sch, f, true);
@@ -1652,8 +1820,10 @@ static void abe_apply(struct Qdisc *sch, const struct abe_config *cfg)
 	if (v[TCA_ABE_PROBABILITY] != cfg->v[TCA_ABE_PROBABILITY] ||
 	    !(cfg->v[TCA_ABE_FLAGS] & TCA_ABE_F_ADAPTIVE))
 		q->prob = cfg->v[TCA_ABE_PROBABILITY];
-	if (q->config.seed != cfg->seed)
+	if (q->config.seed != cfg->seed) {
 		abe_rnd_seed(&q->rnd, cfg->seed ?: get_random_u64());
+		abe_rnd_seed(&q->flows_rnd, cfg->seed);
+	}
 	if (q->config.seed != cfg->seed || q->spacing != spacing) {
 		q->spacing = spacing;
 		abe_forget_gaps(q);
@@ -1668,6 +1838,10 @@ static void abe_apply(struct Qdisc *sch, const struct abe_config *cfg)
 	q->unit = unit;
 	q->queued = unit == ABE_PACKETS ? &sch->q.qlen : &sch->qstats.backlog;
 	q->flags = v[TCA_ABE_FLAGS];
+	if (q->protect != v[TCA_ABE_PROTECT]) {
+		q->protect = v[TCA_ABE_PROTECT];
+		abe_forget_flows(q);
+	}
 	q->green_dscp = cfg->green_dscp;
 	q->green_mark = v[TCA_ABE_GREEN_MARK];
 	q->green_mask = v[TCA_ABE_GREEN_MASK];
@@ -1763,6 +1937,7 @@ static int abe_init(struct Qdisc *sch, struct nlattr *opt,
 	q->drain_rate = max(div_u64(abe_link_rate(qdisc_dev(sch)), q->queues),
 			    1ULL);
 	q->update_at = U64_MAX;
+	q->sample_at = U64_MAX;
 	abe_idle(q, now);
 
 	err = abe_config_init(&cfg, opt, extack);
@@ -1802,6 +1977,7 @@ static void abe_reset(struct Qdisc *sch)
 	q->average = 0;
 	q->ahead = 0;
 	abe_idle(q, ktime_get_ns());
+	abe_forget_flows(q);
 	if (q->spacing)		/* else the qdisc was never configured */
 		abe_forget_gaps(q);
 	WRITE_ONCE(sch->qstats.backlog, 0);
@@ -1874,7 +2050,9 @@ static int abe_put_colour(struct sk_buff *skb, int attr,
 	    abe_put_numbers(skb, TCA_ABE_COLOUR_ARRIVED, ARRAY_SIZE(v),
 			    TCA_ABE_COLOUR_PAD, v) ||
 	    nla_put_64bit(skb, TCA_ABE_COLOUR_SOJOURN, sizeof(sojourns), sojourns,
-			  TCA_ABE_COLOUR_PAD))
+			  TCA_ABE_COLOUR_PAD) ||
+	    nla_put_u64_64bit(skb, TCA_ABE_COLOUR_EXCUSED, n->excused,
+			      TCA_ABE_COLOUR_PAD))
 		return -EMSGSIZE;
 	nla_nest_end(skb, nest);
 	return 0;

@@ -51,7 +51,7 @@ struct abe_type {
  * struct abe_opt - an option
  * @name: on the command line and in JSON
  * @type: how it is read and printed
- * @words: the names of the values of an enum
+ * @words: the names of the values of an enum, or of the zero of a number
  * @attr: TCA_ABE_*
  * @bits: the flag, or the fraction bits of a fixed-point number
  */
@@ -85,6 +85,9 @@ static const char *const abe_loops[] = {
 	NULL
 };
 
+static const char *const abe_auto[] = { "auto", NULL };
+static const char *const abe_off[] = { "off", NULL };
+
 static void explain(void)
 {
 	fprintf(stderr,
@@ -101,7 +104,7 @@ static void explain(void)
 		"               [ offset TIME ] [ offset_max TIME ] [ alpha_max X ]\n"
 		"               [ green_dscp LIST|none ] [ green_mark V[/MASK]|none ]\n"
 		"               [ [no]flat ] [ [no]split_gso ] [ seed N ]\n"
-		"               [ memory_limit BYTES ]\n"
+		"               [ memory_limit BYTES ] [ protect X|off ]\n"
 		"N is a duration (200ms), a size (60kb) or a count of packets (60), as the\n"
 		"unit says. LIST is of DSCPs: 45,46 or NQB,EF or 40-47.\n");
 }
@@ -146,25 +149,29 @@ static const char *parse_fixed(const struct abe_opt *opt, struct abe_arg *arg)
 	return abe_get_fixed(arg->text, opt->bits, &arg->value);
 }
 
-/* Zero is "auto" to the kernel, and no weight. */
-static const char *parse_weight(const struct abe_opt *opt, struct abe_arg *arg)
-{
-	const char *why;
-
-	if (!strcmp(arg->text, "auto"))
-		return NULL;
-	why = parse_fixed(opt, arg);
-	if (!why && !arg->value)
-		why = "is too small";
-	return why;
-}
-
 static const char *parse_enum(const struct abe_opt *opt, struct abe_arg *arg)
 {
 	for (arg->value = 0; opt->words[arg->value]; arg->value++)
 		if (!strcmp(arg->text, opt->words[arg->value]))
 			return NULL;
 	return "is not known";
+}
+
+static const char *parse_protect(const struct abe_opt *opt, struct abe_arg *arg)
+{
+	if (!parse_enum(opt, arg))
+		return NULL;
+	return parse_fixed(opt, arg);
+}
+
+/* Zero is "auto" to the kernel, and no weight. */
+static const char *parse_weight(const struct abe_opt *opt, struct abe_arg *arg)
+{
+	const char *why = parse_protect(opt, arg);
+
+	if (!why && !arg->value && strcmp(arg->text, opt->words[0]))
+		why = "is too small";
+	return why;
 }
 
 static const char *parse_dscp(const struct abe_opt *opt, struct abe_arg *arg)
@@ -310,12 +317,12 @@ static void print_fixed(const struct abe_opt *opt, struct rtattr *tb[])
 	abe_print_number(opt->name, buf, buf);
 }
 
-static void print_weight(const struct abe_opt *opt, struct rtattr *tb[])
+static void print_fixed_or_word(const struct abe_opt *opt, struct rtattr *tb[])
 {
 	if (attr_u32(tb, opt->attr))
 		print_fixed(opt, tb);
 	else
-		print_word(opt->name, "auto");
+		print_word(opt->name, opt->words[0]);
 }
 
 static void print_flag(const struct abe_opt *opt, struct rtattr *tb[])
@@ -383,7 +390,8 @@ static const struct abe_type
 	rate_type = { parse_rate, print_value, abe_rate_text, 8 },
 	seed_type = { parse_seed, print_value, abe_number_text, 8 },
 	fixed_type = { parse_fixed, print_fixed, NULL, 4 },
-	weight_type = { parse_weight, print_weight, NULL, 4 },
+	weight_type = { parse_weight, print_fixed_or_word, NULL, 4 },
+	protect_type = { parse_protect, print_fixed_or_word, NULL, 4 },
 	enum_type = { parse_enum, print_enum, NULL, 4 },
 	dscp_type = { parse_dscp, print_dscp, NULL, 8 },
 	mark_type = { parse_mark, print_mark, NULL, 4 };
@@ -403,7 +411,7 @@ static const struct abe_opt abe_opts[] = {
 	OPT("min", &threshold_type, TCA_ABE_MIN_TH),
 	OPT("max", &threshold_type, TCA_ABE_MAX_TH),
 	OPT_FIXED("probability", TCA_ABE_PROBABILITY, 31),
-	{ "weight", &weight_type, NULL, TCA_ABE_WEIGHT, 31 },
+	{ "weight", &weight_type, abe_auto, TCA_ABE_WEIGHT, 31 },
 	OPT("avpkt", &size_type, TCA_ABE_AVPKT),
 	OPT_FLAG("gentle", GENTLE),
 	OPT_FLAG("adaptive", ADAPTIVE),
@@ -431,6 +439,7 @@ static const struct abe_opt abe_opts[] = {
 	OPT_FLAG("split_gso", SPLIT_GSO),
 	OPT("seed", &seed_type, TCA_ABE_SEED),
 	OPT("memory_limit", &size_type, TCA_ABE_MEMORY_LIMIT),
+	{ "protect", &protect_type, abe_off, TCA_ABE_PROTECT, 31 },
 };
 
 /*

@@ -141,6 +141,7 @@ static const struct counter {
 	COUNTER("late_drops", LATE_DROPS, count),
 	COUNTER("limit_drops", LIMIT_DROPS, count),
 	COUNTER("marks", MARKS, count),
+	COUNTER("excused", EXCUSED, count),
 	COUNTER("delay_max", DELAY_MAX, delay),
 	{ "delay_mean", TCA_ABE_COLOUR_DELAY_SUM, NULL },
 };

@@ -69,7 +69,7 @@ def abe(backlog, marking, unit, weigh="nobytemode", spacing="uniform"):
     return (
         f"abe {unit} limit {t['limit']} green_limit {t['green_limit']} min {t['min']} max {t['max']} "
         f"probability {SPACINGS[spacing] / 100} spacing {spacing} weight 0.002 avpkt {SIZE} {weigh} "
-        f"rate 1gbit ecn alpha_max 1 memory_limit 1gb seed 1"
+        f"rate 1gbit ecn alpha_max 1 memory_limit 1gb seed 1 protect off"
     )
 
 
@@ -102,6 +102,13 @@ def configurations():
                 backlog,
                 green,
                 abe(backlog, True, unit, "bytemode"),
+            )
+        for colour, green in COLOURS.items():
+            yield (
+                f"abe, marking, time, protect, {colour}",
+                backlog,
+                green,
+                abe(backlog, True, "time", "bytemode").replace("protect off", "protect 0.33"),
             )
         yield (
             "abe, marking, defaults of rate, blue",

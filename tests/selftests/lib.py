@@ -163,7 +163,10 @@ def balance(q, moving=False, whole=False):
     return wrong
 
 
-COUNTERS = ("arrived", "sent", "bytes", "early_drops", "late_drops", "limit_drops", "marks")
+COUNTERS = (
+    *("arrived", "sent", "bytes", "early_drops", "late_drops", "limit_drops"),
+    *("marks", "excused"),
+)
 
 
 def fell(old, new):

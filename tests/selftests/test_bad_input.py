@@ -54,6 +54,7 @@ TC = (
         for name in ("offset", "offset_max", "alpha_max", "green_dscp", "green_mark", "seed")
     ),
     ("memory_limit", ("memory_limit",)),
+    ("protect", ("protect",)),
     # not a number
     *(
         (f"{name} fish", (name, "fish"))
@@ -81,6 +82,8 @@ TC = (
     ),
     ("limit 10x", ("limit", "10x")),
     ("memory_limit fish", ("memory_limit", "fish")),
+    ("protect fish", ("protect", "fish")),
+    ("protect auto", ("protect", "auto")),
     ("memory_limit 10ms", ("memory_limit", "10ms")),
     ("probability 0x1", ("probability", "0x1")),
     ("limit 1e99", ("limit", "1e99")),
@@ -134,6 +137,8 @@ TC = (
     ("memory_limit 0", ("memory_limit", "64 KiB .. 2^32 - 1 bytes")),
     ("memory_limit 65535", ("memory_limit", "64 KiB .. 2^32 - 1 bytes")),
     ("memory_limit 4096mb", ("memory_limit",)),
+    ("protect 0.51", ("protect", "0 (off) .. 0.5")),
+    ("protect 1", ("protect", "0 (off) .. 0.5")),
     ("rate 100tbit", ("rate", "2^40")),
     ("interval 0", ("interval", "10 ms .. 10 s")),
     ("interval 0s", ("interval", "10 ms .. 10 s")),
@@ -191,6 +196,7 @@ RANGES = {
     "offset_max": (0, 10**7, "0 .. 10 s"),
     "alpha_max": (1 << 16, 10000 << 16, "1 .. 10000"),
     "memory_limit": (1 << 16, (1 << 32) - 1, "64 KiB .. 2^32 - 1 bytes"),
+    "protect": (0, ONE // 2, "0 (off) .. 0.5"),
 }
 VALUES = (0, 1, 31, 32, 255, 1 << 31, (1 << 32) - 1, (1 << 64) - 1)
 UNITS = (10**7, 1 << 30, 1 << 20)  # the highest limit, in each unit

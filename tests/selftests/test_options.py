@@ -821,13 +821,14 @@ COMMON = {
     "harddrop": False, "spacing": "uniform", "rtt": 180000, "interval": 500000, "k1": 1.1, "k2": 20000,
     "k3": 2000000, "k4": 500, "gamma1": 0.8, "gamma2": 0.4, "gamma3": 0.4, "lambda": 0.4, "offset": 100000,
     "alpha_max": 100, "green_dscp": [45, 46], "green_mark": "none", "flat": False, "split_gso": True, "seed": 0,
-    "memory_limit": 32 << 20,
+    "memory_limit": 32 << 20, "protect": "off",
 }  # fmt: skip
 PAPER = {"loop": "paper", "offset_max": 200000, "ecn": False, "weight": 0.002}
 DEFAULTS = {
     "time": COMMON | {
         "unit": "time", "limit": 200000, "green_limit": 10000, "min": 10000, "max": 30000, "weight": "auto",
         "loop": "load", "offset_max": 100000, "ecn": True, "bytemode": True, "rtt": 100000, "gamma2": 0.95,
+        "protect": 0.33,
     },
     "bytes": COMMON | PAPER | {"unit": "bytes", "limit": 60000, "green_limit": 10000, "min": 10000, "max": 30000},
     "packets": COMMON | PAPER | {"unit": "packets", "limit": 60, "green_limit": 10, "min": 10, "max": 30},
@@ -842,7 +843,7 @@ OTHERS = {
     "green_mark": ("0x10/0xff", "0x10/0xff"), "flat": ("", True), "split_gso": (None, False), "seed": ("99", 99),
     "loop": ("load", "load"), "offset_max": ("50ms", 50000), "ecn": ("", True), "weight": ("0.125", 0.125),
     "limit": ("70", 70), "green_limit": ("7", 7), "min": ("5", 5), "max": ("35", 35),
-    "memory_limit": ("1mb", 1 << 20),
+    "memory_limit": ("1mb", 1 << 20), "protect": ("0.25", 0.25),
 }  # fmt: skip
 XSTATS = [
     "alpha",
@@ -875,6 +876,7 @@ COLOUR = [
     "late_drops",
     "limit_drops",
     "marks",
+    "excused",
     "delay_max",
     "delay_mean",
     "sojourn",

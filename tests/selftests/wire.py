@@ -58,6 +58,7 @@ NAMES = [
     "green_mask",
     "seed",
     "memory_limit",
+    "protect",
 ]
 NUMBER = {name: n for n, name in enumerate(NAMES, 1)}
 WIDE = ("rate", "green_dscp", "seed")  # u64; flags is a bitfield32, the rest u32

@@ -78,6 +78,10 @@ enum {
 	TCA_ABE_GREEN_MASK,	/* u32; 0: the mark is not looked at */
 	TCA_ABE_SEED,		/* u64, of the drop decisions; 0: random */
 	TCA_ABE_MEMORY_LIMIT,	/* u32, bytes that the queued packets may take */
+	TCA_ABE_PROTECT,	/* u32, Q1.31: green flows with less than so much of the
+				 * mean part of the link are let off first-stage losses,
+				 * and others have the later ones in their place; 0: off
+				 */
 	TCA_ABE_PAD,
 	__TCA_ABE_MAX
 };
@@ -168,6 +172,7 @@ enum {
 				 * drain rate is known, only those at whose departure the
 				 * clock is read
 				 */
+	TCA_ABE_COLOUR_EXCUSED,	/* packets that TCA_ABE_PROTECT let off a loss or mark */
 	__TCA_ABE_COLOUR_MAX
 };
 
