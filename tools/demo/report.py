@@ -139,7 +139,8 @@ WHEN = [
         "abe, where you cannot or will not tell flows from each other (tunnels, many users behind "
         "one address, a box that keeps no state), and applications can say themselves what they "
         "want: green waits least and pays for it with losses, or with marks if it has ECN, so "
-        "nobody gains by marking all of its traffic green."
+        "nobody gains by marking all of its traffic green. Bare abe spares what has little of "
+        "the link, such as this call (protect)."
     ),
     (
         "fq_codel, where flows can be told apart and a call sends less than its share: then it "
