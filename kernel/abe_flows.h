@@ -17,7 +17,7 @@
 #define ABE_FLOWS_SHIFT	8
 #define ABE_FLOWS	256U	/* 2^ABE_FLOWS_SHIFT */
 
-/* Slow flows may have so much of the link together: who splits up is not slow. */
+/* Slow green flows may have so much of the link together: who splits up is not spared. */
 #define ABE_FLOWS_MOST	(ABE_Q31_ONE / 4)
 
 /**
@@ -27,7 +27,7 @@
  * @samples:	so far; it may wrap
  * @hit:	EWMA over as many samples of how often one is of the same flow as an
  *		older one, Q31: the mean part
- * @slow:	likewise, of how often one was of a slow flow
+ * @slow:	likewise, of how often one was of a slow green flow
  */
 struct abe_flows {
 	union {
@@ -73,18 +73,19 @@ static inline bool abe_flows_below(const struct abe_flows *flows, u16 hash, u32 
  * abe_flows_add() - a sample
  * @flows:	ring
  * @hash:	of its flow
+ * @green:	its colour: slow blue flows are nobody's concern
  * @part:	what a slow flow has less of than this times the mean part, Q31
  * @random:	uniform in [0, 1), Q31: which older one it is compared with
  *
  * While the ring is not full yet @hit is too low, and hardly any flow is slow.
  */
-static inline void abe_flows_add(struct abe_flows *flows, u16 hash, u32 part,
-				 u32 random)
+static inline void abe_flows_add(struct abe_flows *flows, u16 hash, bool green,
+				 u32 part, u32 random)
 {
 	const u32 one = ABE_Q31_ONE >> ABE_FLOWS_SHIFT;
 
 	flows->slow -= flows->slow >> ABE_FLOWS_SHIFT;
-	if (abe_flows_below(flows, hash, part))
+	if (green && abe_flows_below(flows, hash, part))
 		flows->slow += one;
 	flows->hit -= flows->hit >> ABE_FLOWS_SHIFT;
 	if (flows->hash[random >> (31 - ABE_FLOWS_SHIFT)] == hash)
@@ -93,7 +94,7 @@ static inline void abe_flows_add(struct abe_flows *flows, u16 hash, u32 part,
 }
 
 /**
- * abe_flows_few() - have the slow flows little enough to be left alone?
+ * abe_flows_few() - have the slow green flows little enough to be left alone?
  * @flows:	ring
  *
  * Each packet of a flood that changes its ports is of a new flow, which is slow. So

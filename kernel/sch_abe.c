@@ -100,8 +100,8 @@ enum abe_stage { ABE_EARLY, ABE_LATE, ABE_LIMIT, ABE_STAGES };
 #define ABE_FLOWS_STALE_NS	(10 * NSEC_PER_SEC)
 
 /*
- * How often the ring is searched from one event to the next, 4 ms: a flood must not
- * cost more. And how many queued packets for one to be lost in another's place.
+ * How often the ring is searched from one sample to the next, 4 ms or more: a flood
+ * must not cost more. And how many queued packets for one to be lost in another's place.
  */
 #define ABE_LOOKS		64
 #define ABE_VICTIM_LOOKS	4
@@ -286,7 +286,7 @@ struct abe_fifo {
  * @protect:	which flows are slow, see abe_flows_add(); 0: none
  * @step:	bytes for each sample: the largest packets
  * @credit:	bytes that have left since @sample_at and stand for no sample yet
- * @looks:	how often the ring may still be searched
+ * @looks:	how often the ring may be searched before the next sample
  * @splitting:	a GSO packet is being split
  * @flows:	samples
  * @flows_rnd:	which of them are compared
@@ -1382,7 +1382,6 @@ static void abe_event(struct Qdisc *sch, u64 now)
 	/* D falls no faster than time passes: then no deadline decreases. */
 	blue->offset = max_t(s64, q->loop.offset, blue->offset - (now - q->now));
 	abe_set_clock(q, now);
-	q->looks = ABE_LOOKS;
 	if (blue->n.in[ABE_PACKETS] >= q->mark_at)
 		abe_mark_blue(q);
 	if (now >= q->update_at) {
@@ -1678,7 +1677,8 @@ static void abe_forget_flows(struct abe_sched_data *q)
  * @sample_at on one for each @step of what leaves. That is the size of the largest
  * packets, so that a whole GSO packet makes one sample, and a small one a part of one.
  */
-static void abe_sample_flow(struct sk_buff *skb, struct Qdisc *sch)
+static void abe_sample_flow(const struct sk_buff *skb, struct Qdisc *sch,
+			    bool green)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
 	u32 len = qdisc_pkt_len(skb);
@@ -1690,9 +1690,10 @@ static void abe_sample_flow(struct sk_buff *skb, struct Qdisc *sch)
 	if (q->credit < q->step)
 		return;
 	q->credit = min(q->credit - q->step, q->step);
-	abe_flows_add(&q->flows, abe_flow(skb), q->protect,
+	abe_flows_add(&q->flows, abe_flow(skb), green, q->protect,
 		      abe_rnd_q31(&q->flows_rnd));
 	q->step -= q->step >> ABE_STEP_SHIFT;
+	q->looks = ABE_LOOKS;
 	q->sample_at = q->now + ABE_FLOWS_NS;
 	q->event_at = 0;
 }
@@ -1706,7 +1707,7 @@ static noinline struct sk_buff *abe_dequeue_event(struct sk_buff *skb,
 
 	abe_event(sch, now);
 	if (now >= q->sample_at)
-		abe_sample_flow(skb, sch);
+		abe_sample_flow(skb, sch, f->green);
 	if (q->segments)
 		abe_bstats_segments(sch, skb);
 	abe_send(skb, sch, f, true);

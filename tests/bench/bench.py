@@ -6,6 +6,7 @@ Each line has the configuration, the median and the largest batch of 64 enqueues
 dequeues, per packet, and how many of all packets were marked. Packets are of 512 bytes
 and ECT(0), so that AQMs mark and nothing is lost. "marking": red and abe mark one packet
 in 50, whatever the spacing and the colour: alpha is 1, for a bias would only be more marks.
+protect is off: it looks at 64 lost packets each 4 ms, and a whole run here takes 5.
 """
 
 import itertools
@@ -102,13 +103,6 @@ def configurations():
                 backlog,
                 green,
                 abe(backlog, True, unit, "bytemode"),
-            )
-        for colour, green in COLOURS.items():
-            yield (
-                f"abe, marking, time, protect, {colour}",
-                backlog,
-                green,
-                abe(backlog, True, "time", "bytemode").replace("protect off", "protect 0.33"),
             )
         yield (
             "abe, marking, defaults of rate, blue",

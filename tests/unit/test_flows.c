@@ -60,7 +60,7 @@ static void add(struct abe_flows *flows, const struct mix *m)
 
 	for (i = 0; i < m->n - 1 && x >= m->part[i]; i++)
 		x -= m->part[i];
-	abe_flows_add(flows, hash_of(i), PART, unit_random(&seed) >> 33);
+	abe_flows_add(flows, hash_of(i), true, PART, unit_random(&seed) >> 33);
 }
 
 /* The mean of hit, and its spread, beside the sum of squares. */
@@ -198,9 +198,14 @@ static void test_empty(void)
 static void test_few(void)
 {
 	static const struct {
-		double calls, flood;
+		double calls, flood, one;
 		bool few;
-	} cases[] = { { 0.04, 0, true }, { 0.16, 0, true }, { 0.04, 0.4, false } };
+	} cases[] = {
+		{ 0.04, 0, 0, true },
+		{ 0.16, 0, 0, true },
+		{ 0.04, 0.4, 0, false },
+		{ 0.04, 0, 0.6, true },	/* beside which the four are slow */
+	};
 	unsigned int c;
 	u64 k;
 
@@ -211,17 +216,22 @@ static void test_few(void)
 		for (k = 0; k < looks + 4 * ABE_FLOWS; k++) {
 			double x = uniform();
 			u16 hash = unit_upto(&seed, 3) + 1;	/* one of four */
+			bool green = true;
 
 			if (x < cases[c].calls)
 				hash = 100 + unit_upto(&seed, 3);
 			else if (x < cases[c].calls + cases[c].flood)
 				hash = 1000 + k % 60000;
-			abe_flows_add(&flows, hash, PART, unit_random(&seed) >> 33);
+			else if (x < cases[c].calls + cases[c].flood + cases[c].one)
+				hash = 99;
+			else
+				green = false;
+			abe_flows_add(&flows, hash, green, PART, unit_random(&seed) >> 33);
 			few += k >= 4 * ABE_FLOWS && abe_flows_few(&flows);
 		}
 		ok(cases[c].few ? few > 0.99 * looks : few < 0.01 * looks,
-		   "four calls of %.2f and a flood of %.1f that changes its ports: few %.4f of the time",
-		   cases[c].calls, cases[c].flood, (double)few / looks);
+		   "calls of %.2f, a flood of %.1f that changes its ports, one of %.1f: few %.4f of the time",
+		   cases[c].calls, cases[c].flood, cases[c].one, (double)few / looks);
 	}
 }
 
@@ -232,11 +242,11 @@ static void test_change(void)
 	u32 i;
 
 	for (i = 0; i < 20 * ABE_FLOWS; i++)
-		abe_flows_add(&flows, 7, PART, unit_random(&seed) >> 33);
+		abe_flows_add(&flows, 7, true, PART, unit_random(&seed) >> 33);
 	ok(flows.hit > ABE_Q31_ONE - ABE_Q31_ONE / 100 && flows.hit <= ABE_Q31_ONE,
 	   "one flow: the mean part is 1, and not more");
 	for (i = 0; i < ABE_FLOWS; i++)
-		abe_flows_add(&flows, 8, PART, unit_random(&seed) >> 33);
+		abe_flows_add(&flows, 8, true, PART, unit_random(&seed) >> 33);
 	ok(abe_flows_below(&flows, 7, 1 << 20) && !abe_flows_below(&flows, 8, ABE_Q31_ONE / 2),
 	   "256 samples of another later it is gone");
 }
