@@ -104,7 +104,7 @@ enum abe_stage { ABE_EARLY, ABE_LATE, ABE_LIMIT, ABE_STAGES };
  * must not cost more. And how many queued packets for one to be lost in another's place.
  */
 #define ABE_LOOKS		64
-#define ABE_VICTIM_LOOKS	4
+#define ABE_VICTIM_LOOKS	8
 
 /* How old a reading of the clock may be, and for how many departures. */
 #define ABE_CLOCK_NS	(128 * NSEC_PER_USEC)
@@ -285,7 +285,8 @@ struct abe_fifo {
  * @green_mask:	bits of it that count; 0: none
  * @protect:	which flows are slow, see abe_flows_add(); 0: none
  * @step:	bytes for each sample: the largest packets
- * @credit:	bytes that have left since @sample_at and stand for no sample yet
+ * @count_from:	since when departures count for the next sample, ns; 0: they do not yet
+ * @credit:	bytes that have counted and stand for no sample yet
  * @looks:	how often the ring may be searched before the next sample
  * @splitting:	a GSO packet is being split
  * @flows:	samples
@@ -342,6 +343,7 @@ struct abe_sched_data {
 	bool		segments;
 	u64		update_at;
 	u64		sample_at;
+	u64		count_from;
 	u64		drain_at;
 	u64		drain_from;
 	u64		drain_bytes;
@@ -961,12 +963,56 @@ static void abe_drop_queued(struct sk_buff **link, struct Qdisc *sch,
 }
 
 /*
- * There is no place for a green packet. If it is of a slow flow, a queued one is lost
- * instead, as in CHOKe (Pan, Prabhakar, Psounis, INFOCOM 2000): a green one of the next
- * to leave, of a flow with half of the mean part at least. It is as large as this one
- * or larger, so that this one fits, and by @excess. Not one that a parent was shown,
- * and not the only packet that parents know of, while they are waiting for what
- * enqueue says: they must not hear that there is none.
+ * The queued green packet to lose in the place of @skb, as in CHOKe (Pan, Prabhakar,
+ * Psounis, INFOCOM 2000): of the flow that has most of the next ones to leave, if that
+ * is more than twice what @flow has with @skb, and half of a full packet: a call's keep
+ * nobody out. It is as large as @skb or larger, so that this one fits, and by @excess.
+ * Not one that a parent was shown.
+ */
+static struct sk_buff **abe_victim(struct Qdisc *sch, const struct sk_buff *skb,
+				   u16 flow, s64 excess)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+	struct sk_buff **links[ABE_VICTIM_LOOKS], **found = NULL;
+	struct sk_buff **link = &q->fifo[ABE_GREEN].head;
+	u32 own = qdisc_pkt_len(skb), most, bytes;
+	u16 flows[ABE_VICTIM_LOOKS];
+	int i, j, n;
+
+	for (n = 0; *link && n < ABE_VICTIM_LOOKS && q->looks; n++) {
+		q->looks--;
+		links[n] = link;
+		flows[n] = abe_flow(*link);
+		if (flows[n] == flow)
+			own += qdisc_pkt_len(*link);
+		link = &(*link)->next;
+	}
+	most = max(2 * own, abe_mtu(sch) / 2);
+	for (i = 0; i < n; i++) {
+		const struct sk_buff *it = *links[i];
+
+		if (!abe_cb(it)->deadline || abe_size(q, it) < excess ||
+		    it->truesize < skb->truesize)
+			continue;
+		bytes = 0;
+		for (j = 0; j < n; j++) {
+			if (flows[j] == flows[i])
+				bytes += qdisc_pkt_len(*links[j]);
+		}
+		if (bytes > most) {
+			most = bytes;
+			found = links[i];
+		}
+	}
+	return found;
+}
+
+/*
+ * There is no place for a green packet. If its flow has less than half of the mean part,
+ * and less queued than another, a packet of that one is lost instead. Packets of new
+ * flows, of which the ring has no sample, only while there are few of them. Not the
+ * only packet that parents know of, while they are waiting for what enqueue says: they
+ * must not hear that there is none.
  * Return: true if there is place now.
  */
 static noinline bool abe_make_room(struct sk_buff *skb, struct Qdisc *sch,
@@ -974,24 +1020,21 @@ static noinline bool abe_make_room(struct sk_buff *skb, struct Qdisc *sch,
 				   enum abe_stage stage, s64 excess)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
-	struct abe_fifo *f = &q->fifo[ABE_GREEN];
-	struct sk_buff **link = &f->head;
-	int looks;
+	struct sk_buff **link;
+	u16 flow;
 
-	if (abe_qlen(q) < 2 || q->splitting || !abe_slow(q, skb))
+	if (!q->protect || !q->looks || abe_qlen(q) < 2 || q->splitting)
 		return false;
-	excess = max_t(s64, excess, abe_size(q, skb));
-	for (looks = 0; *link && looks < ABE_VICTIM_LOOKS; looks++) {
-		if (abe_cb(*link)->deadline && abe_size(q, *link) >= excess &&
-		    (*link)->truesize >= skb->truesize &&
-		    !abe_flows_below(&q->flows, abe_flow(*link),
-				     ABE_Q31_ONE / 2)) {
-			abe_drop_queued(link, sch, to_free, f, stage);
-			return true;
-		}
-		link = &(*link)->next;
-	}
-	return false;
+	q->looks--;
+	flow = abe_flow(skb);
+	if (!abe_flows_below(&q->flows, flow, ABE_Q31_ONE / 2) ||
+	    (!abe_flows_few(&q->flows) && !abe_flows_count(&q->flows, flow)))
+		return false;
+	link = abe_victim(sch, skb, flow, max_t(s64, excess, abe_size(q, skb)));
+	if (!link)
+		return false;
+	abe_drop_queued(link, sch, to_free, &q->fifo[ABE_GREEN], stage);
+	return true;
 }
 
 /* A packet has passed all stages. */
@@ -1669,23 +1712,32 @@ static void abe_forget_flows(struct abe_sched_data *q)
 	memset(&q->flows, 0, sizeof(q->flows));
 	q->step = 0;
 	q->credit = 0;
+	q->count_from = 0;
 	q->sample_at = q->protect ? q->now : U64_MAX;
 }
 
 /*
- * Sample the flow of a departure, so that each byte is as likely as any other: from
- * @sample_at on one for each @step of what leaves. That is the size of the largest
- * packets, so that a whole GSO packet makes one sample, and a small one a part of one.
+ * Sample the flow of a departure, so that each byte is as likely as any other: one for
+ * each @step of what leaves, which is the size of the largest packets. So a whole GSO
+ * packet makes one sample, and a small one a part of one. The bytes are counted from
+ * the departure on that comes after the first one since @sample_at, since what that one
+ * is depends on its length: a shaper lets a small packet go soon after the one before.
+ * On slow links, where @step takes longer than samples are to be apart, all count.
  */
 static void abe_sample_flow(const struct sk_buff *skb, struct Qdisc *sch,
 			    bool green)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
 	u32 len = qdisc_pkt_len(skb);
+	bool slow;
 
 	if (q->now - q->sample_at > ABE_FLOWS_STALE_NS)
 		abe_forget_flows(q);
 	q->step = max3(q->step, len, abe_mtu(sch));
+	if (!q->count_from) {
+		q->count_from = q->now;
+		return;
+	}
 	q->credit += len;
 	if (q->credit < q->step)
 		return;
@@ -1694,7 +1746,9 @@ static void abe_sample_flow(const struct sk_buff *skb, struct Qdisc *sch,
 		      abe_rnd_q31(&q->flows_rnd));
 	q->step -= q->step >> ABE_STEP_SHIFT;
 	q->looks = ABE_LOOKS;
-	q->sample_at = q->now + ABE_FLOWS_NS;
+	slow = q->now - q->count_from > ABE_FLOWS_NS;
+	q->count_from = slow ? q->now : 0;
+	q->sample_at = slow ? q->now : q->now + ABE_FLOWS_NS;
 	q->event_at = 0;
 }
 

@@ -317,6 +317,9 @@ class Load:
     def tcp(self, **options):
         self._send("tcp", 5001, **options)
 
+    def pareto(self, **options):
+        self._send("pareto", 5000, **options)
+
     def aimd(self, **options):
         self._send("aimd", 5002, **options)
 

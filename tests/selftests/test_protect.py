@@ -85,6 +85,28 @@ def test_liar(t, net):
     t.ok(not balance(st), "books balance", balance(st))
 
 
+def test_small(t, net):
+    """
+    A flow of small packets that has as much of the link as a TCP flow is not slow.
+
+    A shaper lets a small packet go soon after the one before, so how often a sample is
+    due when one goes must not matter.
+    """
+    for pps, many in ((50, False), (250, True)):  # 0.09 and 0.43 of 2 Mb/s
+        net.fresh("abe seed 1")
+        before = []
+        with Load(30, poll=lambda seen=before: seen.append(net.stats())) as load:
+            load.tcp(flows=4, id=10)
+            load.udp(**VOICE | {"pps": pps})
+        green = lib.delta(before[20], net.stats())["green"]
+        lost = green["early_drops"] + green["marks"]
+        t.ok(
+            green["excused"] * 10 < lost > 20 if many else lost * 10 < green["excused"] > 5,
+            f"{pps} packets/s of 214 bytes: {'as much as TCP' if many else 'a call'}",
+            green,
+        )
+
+
 def test_segments(t):
     """A whole GSO packet of 60 kB counts as much as 40 plain ones: a third here, not a hundredth."""
     port = Port()
@@ -184,6 +206,26 @@ def test_flood_and_tcp(t, net):
         t.ok(has + back > 0.9 * had, f"{name}: TCP has what it has without", seen)
 
 
+def test_bursts(t, net):
+    """A green source that is on now and then, at the link's rate: the ring knows it late, its queue tells at once."""
+    lost = {}
+    for words in ("protect off", "protect 0.33"):
+        net.fresh(f"abe seed 1 {words}")
+        with Load(40, warmup=10) as load:
+            load.udp(**VOICE | {"ecn": 2})
+            load.tcp(flows=3, id=10)
+            load.pareto(pps=250, size=972, on=0.5, off=1.5, dscp=46, id=20)
+        (voice,) = (f for f in load.report["udp"] if f["flow"] == 1)
+        lost[words] = voice["loss"]
+    t.note(f"{lost}")
+    # what is left came when blue packets were due before it, and no green one was queued
+    t.ok(
+        lost["protect 0.33"] < lost["protect off"] / 2 > 0.02,
+        "bursts: a call loses less than half of what it does without",
+        lost,
+    )
+
+
 def parent(t, name, lines, place):
     """A flood below one kind of parent."""
     net = Net()
@@ -270,9 +312,11 @@ def main():
     test_segments(t)
     test_call(t, net)
     test_liar(t, net)
+    test_small(t, net)
     test_change(t, net)
     test_flood(t, net)
     test_flood_and_tcp(t, net)
+    test_bursts(t, net)
     test_many(t, net)
     net.close()
     test_parents(t)
