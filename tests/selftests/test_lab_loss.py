@@ -11,6 +11,7 @@ a test that passes once passes always.
 import itertools
 import json
 import math
+import re
 import socket
 import struct
 import subprocess
@@ -573,6 +574,53 @@ def test_both_ways(t):
     t.ok(res.returncode == 1 and "no losses" in res.stderr, "show: there is nothing", res.stderr)
 
 
+def test_rehash(t):
+    """A connected socket gives its packets a number of its own as hash; rehash makes one of their headers."""
+    for words in (
+        "link add ifb0 type ifb",
+        "link set ifb0 up",
+    ):
+        run(f"ip -n b {words}")
+    for words in (
+        "qdisc add dev ifb0 root handle 1: prio bands 2 priomap" + " 0" * 16,
+        "filter add dev ifb0 parent 1: handle 1 protocol ip flow hash keys rxhash divisor 2 baseclass 1:1",
+        "qdisc add dev eth0 clsact",
+        "filter add dev eth0 ingress prio 9999 protocol ip matchall action mirred egress redirect dev ifb0",
+    ):
+        lib.tc(words, "b")
+
+    def odd(port):
+        """How many of 40 packets from one port, of a socket each, have an odd hash."""
+
+        def hits():
+            said = run("tc -s class show dev ifb0", ns="b").stdout
+            return int(re.search(r"class prio 1:2 .*\n.* (\d+) pkt", said)[1])
+
+        before = hits()
+        send = (
+            "import socket\n"
+            "for _ in range(40):\n"
+            "    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+            f"    s.bind(('10.0.0.1', {port})); s.connect(('10.0.0.2', 9)); s.send(b'x'); s.close()\n"
+        )
+        run(["python3", "-c", send], ns="a")
+        return hits() - before
+
+    add("none --rehash")
+    of_headers = [odd(port) for port in range(7001, 7009)]
+    t.ok(
+        set(of_headers) == {0, 40},
+        "rehash: the same headers, the same hash; of 8 ports some odd, some even",
+        of_headers,
+    )
+    t.ok(show()["packets"] == 320, "rehash: counts as ever", show())
+    add("none")
+    own = [odd(port) for port in range(7001, 7009)]
+    t.ok(all(0 < n < 40 for n in own), "without: the socket's", own)
+    run("ablossy del eth0", ns="b")
+    run("ip -n b link del ifb0")
+
+
 def test_usage(t):
     cases = [
         ("", "add, show or del"),
@@ -634,6 +682,7 @@ def main():
         test_holes_ids,
         test_holes_tcp,
         test_both_ways,
+        test_rehash,
         test_usage,
     ):
         start = time.monotonic(), time.process_time()

@@ -19,6 +19,7 @@ import hashlib
 import json
 import lzma
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -46,6 +47,19 @@ BENCH = [
     "build/guest/bin/abeload",
     f"build/modules/{KERNEL}/sch_abe.ko",
 ]
+
+
+# Modules that only those guests have which need them, and where they are.
+ADDED = {
+    f"build/modules/{KERNEL}/{os.path.basename(path)}": path
+    for path in (
+        f"build/modules/dualpi2-{KERNEL}/sch_dualpi2.ko",
+        *(
+            f"build/kernels/{KERNEL}/modules/kernel/{name}.ko"
+            for name in ("net/xfrm/xfrm_user", "crypto/authenc", "crypto/echainiv", "crypto/ecb")
+        ),
+    )
+}
 
 
 # From which these and what flows need are made.
@@ -83,8 +97,11 @@ class Bench:
 
     def __init__(self, needs=()):
         names = [*BENCH, *needs]
+        if any("dualpi2" in ADDED.get(name, "") for name in names):
+            # Linux has it since 6.17; what is there and new enough stays
+            subprocess.run([os.path.join(TOP, "tools/testbed/dualpi2/build"), KERNEL], check=True)
         for name in [*names, f"build/kernels/{KERNEL}/vmlinux", "build/userland/packages"]:
-            if not os.path.exists(os.path.join(TOP, name)):
+            if not os.path.exists(os.path.join(TOP, ADDED.get(name, name))):
                 raise Failed(f'{name} is missing: run "make vm-files"')
         os.makedirs(OUT, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=OUT) as tmp:
@@ -105,7 +122,7 @@ class Bench:
 
     @staticmethod
     def _copy(name, tmp):
-        source, target = os.path.join(TOP, name), os.path.join(tmp, name)
+        source, target = os.path.join(TOP, ADDED.get(name, name)), os.path.join(tmp, name)
         os.makedirs(os.path.dirname(target), exist_ok=True)
         if name.startswith("build/"):
             subprocess.run(
@@ -301,14 +318,19 @@ def series(path, start):
         ]
 
 
+def tc_text(path):
+    """What tc -j has written; of a qdisc newer than itself it says so where its options would be."""
+    with open(path, encoding="ascii") as f:
+        return re.sub(r"\[Unknown qdisc, optlen=\d+\] ?", "", f.read())
+
+
 def qdisc_samples(out, name, start):
     """The samples of a queue: time since the start, and tc's own words."""
     if os.path.exists(f"{out}/series.{name}"):
         return series(f"{out}/series.{name}", start)
     with open(f"{out}/when.{name}", encoding="ascii") as f:
         when = [float(line) for line in f]
-    with open(f"{out}/samples.{name}", encoding="ascii") as f:
-        text = f.read()
+    text = tc_text(f"{out}/samples.{name}")
     decoder, at, result = json.JSONDecoder(), 0, []
     for moment in when:
         while at < len(text) and text[at].isspace():
@@ -475,8 +497,7 @@ def collect(world, run, out):
         name = f"{d.at}.{d.to}"
         for s in qdisc_samples(out, name, start):
             records.append({"record": "sample", "link": d.name, **s})
-        with open(f"{out}/final.{name}", encoding="ascii") as f:
-            (qdiscs,) = [json.load(f)]
+        qdiscs = json.loads(tc_text(f"{out}/final.{name}"))
         records.append(
             {
                 "record": "final",

@@ -267,6 +267,7 @@ DIRECTION = {
     "queue": text,
     "limit": integer,
     "changes": [text],
+    "filter": words,
     "loss": text,
 }
 CHECKS = ("value", "each", "ratio", "difference", "order")
@@ -288,6 +289,7 @@ SCHEMA = {
         "links!": [
             {"repeat": integer, "between!": [node], "mtu": integer, "back": DIRECTION, **DIRECTION}
         ],
+        "tunnels": [{"between!": [node], "kind!": one_of("none", "ipip", "fou", "esp")}],
     },
     "flows": {
         ANY: {
@@ -341,6 +343,7 @@ SCHEMA = {
         "rtp_window": time,
         "spread_window": time,
     },
+    "search": {"draw!": {ANY: [anything]}, "rank!": [text]},
     "compute": text,
     "ns2": {"script!": text, "args!": words, "arms": {ANY: words}, "metrics!": {ANY: text}},
     "metrics!": {ANY: {ANY: anything}},

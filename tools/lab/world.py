@@ -49,11 +49,19 @@ DCCP_PORT = 6000  # and the flow's id
 DCCP_EARLY = (
     0.5  # s that it ends before the sinks of the other kinds, whose sources fail once they are gone
 )
-DCCP_NEEDS = tuple(f"build/modules/6.1/{name}.ko" for name in ("dccp", "dccp_ipv4", "dccp_tfrc"))
+MODULES = "build/modules/6.1"
+DCCP_NEEDS = tuple(f"{MODULES}/{name}.ko" for name in ("dccp", "dccp_ipv4", "dccp_tfrc"))
 CALL_PORT = {"dccp": 5004, "udp": 5006}
 CALL_END = 1  # s that a call has to say good-bye
 TIMES = ("on", "off", "gap", "cwnd_interval", "jitter")
 SINK = ("series", "rtp_window", "spread_window")
+FOU_PORT = 5555
+# Modules by kind of tunnel: those that each guest has, and those that the engine adds.
+TUNNELS = {
+    "ipip": (("ipip",), ()),
+    "fou": (("ipip", "fou"), ()),
+    "esp": (("esp4",), ("xfrm_user", "authenc", "echainiv", "ecb")),
+}
 TAIL = 2  # s that sources outlast the measurement
 
 # Who has the connection tables of one run must not find those of another,
@@ -151,6 +159,10 @@ class Direction:
             )
             parent = "parent 2:1"
         lines.append(f"{add} {parent} handle 10: {spec['queue']}")
+        if spec.get("filter"):
+            lines.append(
+                f"tc -n {self.at} filter add dev {self.to} parent 10: protocol ip {spec['filter']}"
+            )
         change = f"tc -n {self.at} qdisc change dev {self.to} {parent} handle 10:"
         return lines + [f"{change} {spec}" for spec in self.spec.get("changes", [])]
 
@@ -171,6 +183,7 @@ class World:
         for n, link in enumerate(spec["links"], 1):
             self._link(n, link)
         self.routes = {node: self._routes(node) for node in self.nodes}
+        self.tunnels = self._tunnels()
         self.profiles = {node: self._profile(node) for node in self.nodes}
         for node in spec.get("profiles", {}):
             if node not in self.nodes:
@@ -198,6 +211,31 @@ class World:
             Direction(a, b, forth, here, there, f"02:00:00:00:{n:02x}:01"),
             Direction(b, a, back, there, here, f"02:00:00:00:{n:02x}:02"),
         ]
+
+    def path(self, start, end):
+        """Nodes of the shortest way."""
+        nodes = [start]
+        while nodes[-1] != end:
+            nodes.append(self.routes[nodes[-1]][end].to)
+        return nodes
+
+    def _tunnels(self):
+        """Those that there are: kind and both ends."""
+        result = []
+        for i, tunnel in enumerate(self.spec.get("tunnels", [])):
+            ends = tunnel["between"]
+            if len(ends) != 2 or len({*ends} & {*self.nodes}) != 2:
+                raise self.doc.bad(
+                    ("world", "tunnels", i, "between"),
+                    f"want two nodes of {', '.join(self.nodes)}",
+                )
+            if ends[1] not in self.routes[ends[0]]:
+                raise self.doc.bad(
+                    ("world", "tunnels", i, "between"), f"no way from {ends[0]} to {ends[1]}"
+                )
+            if tunnel["kind"] != "none":
+                result.append((tunnel["kind"], *ends))
+        return result
 
     def _profile(self, node):
         """What the node's TCP is, of tcp-profiles.yaml."""
@@ -283,7 +321,45 @@ class World:
             ]
         for node in self.nodes:
             lines += self._route_lines(node)
+        for n, (kind, a, b) in enumerate(self.tunnels, 1):
+            lines += self._tunnel_lines(n, kind, a, b) + self._tunnel_lines(n, kind, b, a)
         return lines
+
+    def _tunnel_lines(self, n, kind, a, b):
+        """At a, for all that goes to nodes behind b. DSCP and ECN are copied out, ECN in again."""
+        here, there = self.routes[a][b].address, self.routes[b][a].address
+        nets = dict.fromkeys(
+            self.address(node).rpartition(".")[0] + ".0/24"
+            for node in self.routes[a]
+            if node not in (a, b) and b in self.path(a, node)
+        )
+        lines = [
+            f"ip -n {node} route replace {there}/32 via {self.routes[node][b].peer_address}"
+            for node in self.path(a, b)[:-2]
+        ]
+        if kind == "esp":
+            templ = f"tmpl src {here} dst {there} proto esp reqid {n} mode tunnel"
+            for node, ways in ((a, ("out",)), (b, ("in", "fwd"))):
+                lines.append(
+                    f"ip -n {node} xfrm state add src {here} dst {there} proto esp spi {n} reqid {n} "
+                    "mode tunnel enc 'ecb(cipher_null)' '' auth digest_null ''"
+                )
+                lines += [
+                    f"ip -n {node} xfrm policy add dst {net} dir {way} {templ}"
+                    for net in nets
+                    for way in ways
+                ]
+            return lines
+        words = (
+            "" if kind == "ipip" else f" encap fou encap-sport {FOU_PORT} encap-dport {FOU_PORT}"
+        )
+        if kind == "fou":
+            lines.append(f"ip -n {a} fou add port {FOU_PORT} ipproto 4")
+        lines += [
+            f"ip -n {a} link add tunnel{n} type ipip local {here} remote {there} ttl 64 tos inherit{words}",
+            f"ip -n {a} link set tunnel{n} up",
+        ]
+        return lines + [f"ip -n {a} route replace {net} dev tunnel{n}" for net in nets]
 
     def index(self, d):
         """Words for an interface index that is nobody else's, also in another namespace: where packets are recorded."""
@@ -317,6 +393,11 @@ class World:
             "sch_" + d.spec["queue"].split()[0] for d in self.directions if "queue" in d.spec
         )
         names.update("tcp_" + f["cc"] for f in self.flows.values() if f.get("cc", "reno") != "reno")
+        names.update(
+            "cls_" + d.spec["filter"].split()[0] for d in self.directions if d.spec.get("filter")
+        )
+        for kind, *_ in self.tunnels:
+            names.update(*TUNNELS[kind])
         if self.speaks_dccp():
             names.update(("dccp_ipv4", "dccp_tfrc"))
         if self.lossy() or self.holed():
@@ -473,7 +554,15 @@ class World:
             + (("build/guest/bin/voipcall",) if self.calls() else ())
             + (DCCP_NEEDS if self.speaks_dccp() else ())
             + (("build/guest/bin/ablossy",) if self.lossy() or self.holed() else ())
+            + tuple(f"{MODULES}/{name}.ko" for name in sorted(self._modules_added()))
         )
+
+    def _modules_added(self):
+        """Modules that no guest has but those that ask for them."""
+        names = {name for kind, *_ in self.tunnels for name in TUNNELS[kind][1]}
+        if any(d.spec.get("queue", "").split()[:1] == ["dualpi2"] for d in self.directions):
+            names.add("sch_dualpi2")
+        return names
 
     @property
     def abesample(self):

@@ -24,6 +24,7 @@ HELPER(1) void *map_lookup(void *map, const void *key);
 HELPER(2) long map_update(void *map, const void *key, const void *value, __u64 flags);
 HELPER(5) __u64 ktime_get_ns(void);
 HELPER(26) long skb_load_bytes(const void *skb, __u32 offset, void *to, __u32 len);
+HELPER(41) void set_hash_invalid(void *skb);
 HELPER(97) long skb_ecn_set_ce(void *skb);
 
 /* The compiler must not fold offsets into the constant. */
@@ -215,6 +216,8 @@ __attribute__((section("tc"), used)) int ablossy(struct __sk_buff *skb)
 	struct flow_state *f;
 	__u32 len = skb->len - c->l2_len, id = 0;
 
+	if (c->rehash)
+		set_hash_invalid(skb);
 	if (!(dissect(skb, c, &key, &id) & c->protos) || len < c->min_len)
 		return TC_ACT_UNSPEC;
 	if (c->dport && __builtin_bswap16(key.ports >> 16) != c->dport)

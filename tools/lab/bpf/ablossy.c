@@ -77,6 +77,8 @@ static const char help_text[] =
 "                  By IPv4 ID, so of connected sockets, all of whose packets come this\n"
 "                  way in order: --min-len 0, implies --per-flow. 262144 runs.\n"
 "  --mark          set CE on packets that can bear it instead of dropping them\n"
+"  --rehash        forget the hash that the sender's host gave a packet, as it is forgotten\n"
+"                  on a wire: queues behind make one of the headers that they see\n"
 "\n"
 "show: what was seen and lost, as JSON; origin is when time began,\n"
 "CLOCK_MONOTONIC. del: ends; takes clsact away with it.\n"
@@ -133,7 +135,7 @@ struct opts {
 enum option_id {
 	OPT_HELP = 1, OPT_EGRESS, OPT_EVERY, OPT_P, OPT_Q, OPT_LOSS, OPT_A, OPT_SWING, OPT_HALF,
 	OPT_TAU, OPT_OF, OPT_SEED, OPT_PER_FLOW, OPT_PROTO, OPT_DPORT, OPT_MIN_LEN, OPT_MARK,
-	OPT_HOLES,
+	OPT_HOLES, OPT_REHASH,
 };
 
 #define BIT(n)		(1U << (n))
@@ -144,7 +146,7 @@ static const struct option options[] = {
 	ARG("swing", OPT_SWING), ARG("half", OPT_HALF), ARG("tau", OPT_TAU), ARG("of", OPT_OF),
 	ARG("seed", OPT_SEED), FLAG("per-flow", OPT_PER_FLOW), ARG("proto", OPT_PROTO),
 	ARG("dport", OPT_DPORT), ARG("min-len", OPT_MIN_LEN), FLAG("mark", OPT_MARK),
-	FLAG("holes", OPT_HOLES), { 0 }
+	FLAG("holes", OPT_HOLES), FLAG("rehash", OPT_REHASH), { 0 }
 };
 
 /* Options of single models. */
@@ -231,6 +233,9 @@ static void get_option(struct opts *o, int id, const char *name)
 	case OPT_HOLES:
 		o->config.holes = 1;
 		o->config.per_flow = 1;
+		break;
+	case OPT_REHASH:
+		o->config.rehash = 1;
 		break;
 	}
 }

@@ -40,7 +40,7 @@ enum { PROTO_UDP = 1, PROTO_TCP = 2, PROTO_DCCP = 4 };
  * @holes:	note packets that were lost before they came here
  * @mark:	set CE where the packet allows it, drop only others
  * @every:	LOSS_PERIODIC: n
- * @pad:	0
+ * @rehash:	forget the hash of each packet, of any protocol
  * @p:		LOSS_BERNOULLI: p; LOSS_GILBERT: probability to enter loss
  * @q:		LOSS_GILBERT: probability to leave loss
  * @tau:	LOSS_GILBERT: length of a slot
@@ -60,7 +60,7 @@ struct loss_config {
 	__u32	mark;
 	__u32	holes;
 	__u32	every;
-	__u32	pad;
+	__u32	rehash;
 	__u64	p;
 	__u64	q;
 	__u64	tau;
