@@ -55,18 +55,28 @@ static inline u32 abe_flows_count(const struct abe_flows *flows, u16 hash)
 }
 
 /**
- * abe_flows_below() - has a flow less of the link than a part of the mean part?
+ * abe_flows_part() - what a flow has of the link
  * @flows:	ring
  * @hash:	of the flow
- * @part:	Q31
  *
  * It takes a look at the whole ring: nothing for every packet.
+ * Return: its part, Q31
  */
-static inline bool abe_flows_below(const struct abe_flows *flows, u16 hash, u32 part)
+static inline u32 abe_flows_part(const struct abe_flows *flows, u16 hash)
 {
-	s64 n = abe_flows_count(flows, hash);
+	return abe_flows_count(flows, hash) << (31 - ABE_FLOWS_SHIFT);
+}
 
-	return n << (31 - ABE_FLOWS_SHIFT) < abe_mul_q31(flows->hit, part);
+/**
+ * abe_flows_below() - is that less than a part of the mean part?
+ * @flows:	ring
+ * @part:	what the flow has, Q31
+ * @of_mean:	Q31
+ */
+static inline bool abe_flows_below(const struct abe_flows *flows, u32 part,
+				   u32 of_mean)
+{
+	return part < abe_mul_q31(flows->hit, of_mean);
 }
 
 /**
@@ -85,7 +95,7 @@ static inline void abe_flows_add(struct abe_flows *flows, u16 hash, bool green,
 	const u32 one = ABE_Q31_ONE >> ABE_FLOWS_SHIFT;
 
 	flows->slow -= flows->slow >> ABE_FLOWS_SHIFT;
-	if (green && abe_flows_below(flows, hash, part))
+	if (green && abe_flows_below(flows, abe_flows_part(flows, hash), part))
 		flows->slow += one;
 	flows->hit -= flows->hit >> ABE_FLOWS_SHIFT;
 	if (flows->hash[random >> (31 - ABE_FLOWS_SHIFT)] == hash)

@@ -90,21 +90,24 @@ enum abe_stage { ABE_EARLY, ABE_LATE, ABE_LIMIT, ABE_STAGES };
 /* A GSO packet stays whole that is less than such a part of green_limit. */
 #define ABE_SPLIT_SHIFT	4
 
-/* The time from one sampled departure to the next (protect). */
+/* The least time from one sampled departure to the next (protect), if load lasts. */
 #define ABE_FLOWS_NS	(NSEC_PER_SEC / ABE_FLOWS)
 
-/* Large packets are remembered for so many samples, 2^6. */
+/* Large packets are remembered for so many samples, 2^6. The most bytes for a sample. */
 #define ABE_STEP_SHIFT	6
+#define ABE_STEP_MAX	(16U << 20)
 
 /* Samples are forgotten when there was none for so long. */
 #define ABE_FLOWS_STALE_NS	(10 * NSEC_PER_SEC)
 
 /*
- * How often the ring is searched from one sample to the next, 4 ms or more: a flood
- * must not cost more. And how many queued packets for one to be lost in another's place.
+ * From one sample to the next, 4 ms or more: how often the ring is searched, and the
+ * queue for a packet to be lost in another's place, and among how many. A flood must
+ * not cost more.
  */
 #define ABE_LOOKS		64
-#define ABE_VICTIM_LOOKS	8
+#define ABE_WALKS		16
+#define ABE_WALK		8
 
 /* How old a reading of the clock may be, and for how many departures. */
 #define ABE_CLOCK_NS	(128 * NSEC_PER_USEC)
@@ -275,7 +278,7 @@ struct abe_fifo {
  * @segments:	there may be whole GSO packets in the queue: then each departure
  *		reads the clock, and counts them in abe_dequeue_event()
  * @update_at:	when the control loop is due, ns
- * @sample_at:	when to sample the flow of a departure, ns
+ * @sampled:	when the flow of a departure was sampled last, ns
  * @drain_at:	when to look at the drain rate, ns
  * @drain_from:	start of the running look at the drain rate, ns; 0: none
  * @drain_bytes: bytes sent by then
@@ -284,10 +287,12 @@ struct abe_fifo {
  * @green_mark:	value of skb->mark that is green
  * @green_mask:	bits of it that count; 0: none
  * @protect:	which flows are slow, see abe_flows_add(); 0: none
- * @step:	bytes for each sample: the largest packets
- * @count_from:	since when departures count for the next sample, ns; 0: they do not yet
- * @credit:	bytes that have counted and stand for no sample yet
+ * @largest:	the largest packets, bytes
+ * @step:	bytes of departures that read the clock for each sample
+ * @credit:	bytes until the next one
  * @looks:	how often the ring may be searched before the next sample
+ * @walks:	how often the queue
+ * @large:	a flow that was found to be large since the last sample, 0: none
  * @splitting:	a GSO packet is being split
  * @flows:	samples
  * @flows_rnd:	which of them are compared
@@ -342,8 +347,7 @@ struct abe_sched_data {
 	int		ticks_plain;
 	bool		segments;
 	u64		update_at;
-	u64		sample_at;
-	u64		count_from;
+	u64		sampled;
 	u64		drain_at;
 	u64		drain_from;
 	u64		drain_bytes;
@@ -352,9 +356,12 @@ struct abe_sched_data {
 	u32		green_mark;
 	u32		green_mask;
 	u32		protect;
+	u32		largest;
 	u32		step;
-	u32		credit;
+	int		credit;
 	u32		looks;
+	u32		walks;
+	u32		large;
 	bool		splitting;
 	struct abe_flows flows;
 	struct abe_rnd	flows_rnd;
@@ -932,13 +939,32 @@ static u16 abe_flow(const struct sk_buff *skb)
 	return flow_hash_from_keys(&keys);
 }
 
-/* Is a packet of a slow flow? */
+/* A flow with half of the mean part is large. */
+#define ABE_LARGE	(ABE_Q31_ONE / 2)
+
+/*
+ * What a flow has of the link, Q31; all of it if there were too many looks. A large flow
+ * is remembered: those of a flood must not use up the looks.
+ */
+static u32 abe_part(struct abe_sched_data *q, u16 flow)
+{
+	u32 part;
+
+	if (q->large == (flow | BIT(16)) || !q->looks)
+		return ABE_Q31_ONE;
+	q->looks--;
+	part = abe_flows_part(&q->flows, flow);
+	if (!abe_flows_below(&q->flows, part, ABE_LARGE))
+		q->large = flow | BIT(16);
+	return part;
+}
+
+/* Is a packet of a slow flow, and are there few of these? */
 static bool abe_slow(struct abe_sched_data *q, const struct sk_buff *skb)
 {
-	if (!q->protect || !abe_flows_few(&q->flows) || !q->looks)
-		return false;
-	q->looks--;
-	return abe_flows_below(&q->flows, abe_flow(skb), q->protect);
+	return q->protect && abe_flows_few(&q->flows) &&
+	       abe_flows_below(&q->flows, abe_part(q, abe_flow(skb)),
+			       q->protect);
 }
 
 /* Take @skb, which @link points at, out of the middle of a queue and lose it. */
@@ -962,57 +988,84 @@ static void abe_drop_queued(struct sk_buff **link, struct Qdisc *sch,
 	abe_lose(skb, sch, to_free, f, stage);
 }
 
+/* Not one that a parent was shown, and no whole GSO packet for a plain one. */
+static bool abe_displaceable(const struct sk_buff *queued,
+			     const struct sk_buff *skb)
+{
+	return abe_cb(queued)->deadline &&
+	       (!skb_is_gso(queued) || skb_is_gso(skb));
+}
+
 /*
- * The queued green packet to lose in the place of @skb, as in CHOKe (Pan, Prabhakar,
- * Psounis, INFOCOM 2000): of the flow that has most of the next ones to leave, if that
- * is more than twice what @flow has with @skb, and half of a full packet: a call's keep
- * nobody out. It is as large as @skb or larger, so that this one fits, and by @excess.
- * Not one that a parent was shown.
+ * Lose queued green packets so that @skb fits, and by @excess, as in CHOKe (Pan,
+ * Prabhakar, Psounis, INFOCOM 2000): of the flow that has most bytes among the next ones
+ * to leave, if these are more than twice what @flow has there with @skb, and not a single
+ * packet that is no full one, since a call's keep nobody out. The last ones first. One
+ * stays that parents know of, while they are waiting for what enqueue says: they must
+ * not hear that there is none.
  */
-static struct sk_buff **abe_victim(struct Qdisc *sch, const struct sk_buff *skb,
-				   u16 flow, s64 excess)
+static bool abe_displace(struct sk_buff *skb, struct Qdisc *sch,
+			 struct sk_buff **to_free, enum abe_stage stage,
+			 s64 excess, u16 flow)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
-	struct sk_buff **links[ABE_VICTIM_LOOKS], **found = NULL;
-	struct sk_buff **link = &q->fifo[ABE_GREEN].head;
-	u32 own = qdisc_pkt_len(skb), most, bytes;
-	u16 flows[ABE_VICTIM_LOOKS];
-	int i, j, n;
+	struct abe_fifo *f = &q->fifo[ABE_GREEN];
+	struct sk_buff **links[ABE_WALK], **link = &f->head;
+	u32 own = qdisc_pkt_len(skb), most, bytes, packets;
+	u32 stay = abe_qlen(q) - 1, memory = 0;
+	int i, j, n, last = -1;
+	u16 flows[ABE_WALK];
+	s64 size = 0;
 
-	for (n = 0; *link && n < ABE_VICTIM_LOOKS && q->looks; n++) {
-		q->looks--;
+	for (n = 0; *link && n < ABE_WALK; n++) {
 		links[n] = link;
 		flows[n] = abe_flow(*link);
 		if (flows[n] == flow)
 			own += qdisc_pkt_len(*link);
 		link = &(*link)->next;
 	}
-	most = max(2 * own, abe_mtu(sch) / 2);
+	most = 2 * own;
 	for (i = 0; i < n; i++) {
-		const struct sk_buff *it = *links[i];
-
-		if (!abe_cb(it)->deadline || abe_size(q, it) < excess ||
-		    it->truesize < skb->truesize)
-			continue;
 		bytes = 0;
+		packets = 0;
 		for (j = 0; j < n; j++) {
-			if (flows[j] == flows[i])
+			if (flows[j] == flows[i]) {
 				bytes += qdisc_pkt_len(*links[j]);
+				packets++;
+			}
 		}
-		if (bytes > most) {
+		if (bytes > most && (packets > 1 || bytes >= abe_mtu(sch))) {
 			most = bytes;
-			found = links[i];
+			last = i;
 		}
 	}
-	return found;
+	if (last < 0)
+		return false;
+	flow = flows[last];
+	excess = max_t(s64, excess, abe_size(q, skb));
+	for (i = n - 1; i >= 0 && stay; i--) {
+		if (flows[i] != flow || !abe_displaceable(*links[i], skb))
+			continue;
+		size += abe_size(q, *links[i]);
+		memory += (*links[i])->truesize;
+		if (size >= excess && memory >= skb->truesize)
+			break;
+		stay--;
+	}
+	if (size < excess || memory < skb->truesize)
+		return false;
+	/* From the last one on, so that the links before it stay right. */
+	for (j = n - 1; j >= i; j--) {
+		if (flows[j] == flow && abe_displaceable(*links[j], skb))
+			abe_drop_queued(links[j], sch, to_free, f, stage);
+	}
+	return true;
 }
 
 /*
- * There is no place for a green packet. If its flow has less than half of the mean part,
- * and less queued than another, a packet of that one is lost instead. Packets of new
- * flows, of which the ring has no sample, only while there are few of them. Not the
- * only packet that parents know of, while they are waiting for what enqueue says: they
- * must not hear that there is none.
+ * There is no place for a green packet. If its flow is not large, and has less queued
+ * than another, packets of that one are lost instead. Those of new flows, of which the
+ * ring has no sample, only while there are few of them.
  * Return: true if there is place now.
  */
 static noinline bool abe_make_room(struct sk_buff *skb, struct Qdisc *sch,
@@ -1020,21 +1073,18 @@ static noinline bool abe_make_room(struct sk_buff *skb, struct Qdisc *sch,
 				   enum abe_stage stage, s64 excess)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
-	struct sk_buff **link;
 	u16 flow;
+	u32 part;
 
-	if (!q->protect || !q->looks || abe_qlen(q) < 2 || q->splitting)
+	if (!q->protect || !q->walks || abe_qlen(q) < 2 || q->splitting)
 		return false;
-	q->looks--;
 	flow = abe_flow(skb);
-	if (!abe_flows_below(&q->flows, flow, ABE_Q31_ONE / 2) ||
-	    (!abe_flows_few(&q->flows) && !abe_flows_count(&q->flows, flow)))
+	part = abe_part(q, flow);
+	if (!abe_flows_below(&q->flows, part, ABE_LARGE) ||
+	    (!part && !abe_flows_few(&q->flows)))
 		return false;
-	link = abe_victim(sch, skb, flow, max_t(s64, excess, abe_size(q, skb)));
-	if (!link)
-		return false;
-	abe_drop_queued(link, sch, to_free, &q->fifo[ABE_GREEN], stage);
-	return true;
+	q->walks--;
+	return abe_displace(skb, sch, to_free, stage, excess, flow);
 }
 
 /* A packet has passed all stages. */
@@ -1434,7 +1484,7 @@ static void abe_event(struct Qdisc *sch, u64 now)
 	if (q->segments || blue->offset != (u64)q->loop.offset)
 		q->event_at = 0;
 	else
-		q->event_at = min3(q->update_at, q->drain_at, q->sample_at);
+		q->event_at = min(q->update_at, q->drain_at);
 }
 
 /*
@@ -1453,8 +1503,6 @@ static void abe_read_clock(struct Qdisc *sch)
 		return;
 	}
 	abe_event(sch, now);
-	if (now >= q->sample_at)
-		q->ticks = 0;	/* the next departure is to be sampled */
 }
 
 /* A filter took the packet; @taken as abe_filter() says. */
@@ -1710,46 +1758,60 @@ static void abe_drain(struct Qdisc *sch)
 static void abe_forget_flows(struct abe_sched_data *q)
 {
 	memset(&q->flows, 0, sizeof(q->flows));
+	q->largest = 0;
 	q->step = 0;
-	q->credit = 0;
-	q->count_from = 0;
-	q->sample_at = q->protect ? q->now : U64_MAX;
+	q->credit = q->protect ? 0 : S32_MAX;
+	q->sampled = q->now;
 }
 
 /*
- * Sample the flow of a departure, so that each byte is as likely as any other: one for
- * each @step of what leaves, which is the size of the largest packets. So a whole GSO
- * packet makes one sample, and a small one a part of one. The bytes are counted from
- * the departure on that comes after the first one since @sample_at, since what that one
- * is depends on its length: a shaper lets a small packet go soon after the one before.
- * On slow links, where @step takes longer than samples are to be apart, all count.
+ * Sample the flow of a departure that reads the clock, so that each byte of theirs is as
+ * likely as any other: the one with the byte that is next after a step. A step is the
+ * largest packets, so that a whole GSO packet makes one sample, and a small one a part
+ * of one, or what leaves in ABE_FLOWS_NS. Time must not choose the packet: how long
+ * one follows another depends on their lengths, and below a shaper on which comes first.
  */
-static void abe_sample_flow(const struct sk_buff *skb, struct Qdisc *sch,
-			    bool green)
+static noinline void abe_sample_flow(const struct sk_buff *skb,
+				     struct Qdisc *sch, bool green)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
-	u32 len = qdisc_pkt_len(skb);
-	bool slow;
+	u64 since = q->now - q->sampled;
 
-	if (q->now - q->sample_at > ABE_FLOWS_STALE_NS)
-		abe_forget_flows(q);
-	q->step = max3(q->step, len, abe_mtu(sch));
-	if (!q->count_from) {
-		q->count_from = q->now;
+	if (!q->protect) {
+		q->credit = S32_MAX;
 		return;
 	}
-	q->credit += len;
-	if (q->credit < q->step)
-		return;
-	q->credit = min(q->credit - q->step, q->step);
+	if (since > ABE_FLOWS_STALE_NS)
+		abe_forget_flows(q);
+	q->largest = max3(q->largest - (q->largest >> ABE_STEP_SHIFT),
+			  qdisc_pkt_len(skb), abe_mtu(sch));
+	if (since < ABE_FLOWS_NS)
+		q->step += q->step >> 2;
+	else if (since > 16 * ABE_FLOWS_NS)
+		q->step >>= 1;
+	else
+		q->step -= q->step >> ABE_STEP_SHIFT;
+	q->step = clamp(q->step, q->largest, max(q->largest, ABE_STEP_MAX));
 	abe_flows_add(&q->flows, abe_flow(skb), green, q->protect,
 		      abe_rnd_q31(&q->flows_rnd));
-	q->step -= q->step >> ABE_STEP_SHIFT;
+	/* Not in step with what comes as regularly. */
+	q->credit += q->step + abe_mul_q31(q->step >> 2, abe_rnd_q31(&q->flows_rnd));
+	q->credit = max(q->credit, 0);
+	q->sampled = q->now;
 	q->looks = ABE_LOOKS;
-	slow = q->now - q->count_from > ABE_FLOWS_NS;
-	q->count_from = slow ? q->now : 0;
-	q->sample_at = slow ? q->now : q->now + ABE_FLOWS_NS;
-	q->event_at = 0;
+	q->walks = ABE_WALKS;
+	q->large = 0;
+}
+
+/* For each departure that reads the clock. */
+static __always_inline void abe_count_flow(const struct sk_buff *skb,
+					   struct Qdisc *sch, bool green)
+{
+	struct abe_sched_data *q = qdisc_priv(sch);
+
+	q->credit -= (int)qdisc_pkt_len(skb);
+	if (unlikely(q->credit < 0))
+		abe_sample_flow(skb, sch, green);
 }
 
 /* A departure that reads the clock when there is more to do, see abe_event(). */
@@ -1760,8 +1822,7 @@ static noinline struct sk_buff *abe_dequeue_event(struct sk_buff *skb,
 	struct abe_sched_data *q = qdisc_priv(sch);
 
 	abe_event(sch, now);
-	if (now >= q->sample_at)
-		abe_sample_flow(skb, sch, f->green);
+	abe_count_flow(skb, sch, f->green);
 	if (q->segments)
 		abe_bstats_segments(sch, skb);
 	abe_send(skb, sch, f, true);
@@ -1786,6 +1847,7 @@ static noinline struct sk_buff *abe_dequeue_clock(struct Qdisc *sch)
 	if (unlikely(abe_event_due(q, now)))
 		return abe_dequeue_event(skb, sch, f, now);
 	abe_set_clock(q, now);
+	abe_count_flow(skb, sch, f->green);
 	abe_send(skb, sch, f, true);
 	return abe_sent(skb, sch, f);
 }
@@ -1992,7 +2054,7 @@ static int abe_init(struct Qdisc *sch, struct nlattr *opt,
 	q->drain_rate = max(div_u64(abe_link_rate(qdisc_dev(sch)), q->queues),
 			    1ULL);
 	q->update_at = U64_MAX;
-	q->sample_at = U64_MAX;
+	q->credit = S32_MAX;
 	abe_idle(q, now);
 
 	err = abe_config_init(&cfg, opt, extack);
