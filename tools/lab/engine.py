@@ -99,7 +99,9 @@ class Bench:
         names = [*BENCH, *needs]
         if any("dualpi2" in ADDED.get(name, "") for name in names):
             # Linux has it since 6.17; what is there and new enough stays
-            subprocess.run([os.path.join(TOP, "tools/testbed/dualpi2/build"), KERNEL], check=True)
+            command = [os.path.join(TOP, "tools/testbed/dualpi2/build"), KERNEL]
+            if subprocess.run(command, check=False).returncode:
+                raise Failed("sch_dualpi2 could not be built")
         for name in [*names, f"build/kernels/{KERNEL}/vmlinux", "build/userland/packages"]:
             if not os.path.exists(os.path.join(TOP, ADDED.get(name, name))):
                 raise Failed(f'{name} is missing: run "make vm-files"')

@@ -10,8 +10,8 @@ import random
 
 import results
 import verdict
-from engine import Runner
-from experiment import show
+from engine import Runner, build
+from experiment import Run, show
 
 
 def check(experiment):
@@ -37,19 +37,29 @@ def operands(experiment):
 def drawn(experiment, number, seed):
     """So many different points, fewer if there are no more: the first ones are those of fewer."""
     draw = experiment.data["search"]["draw"]
-    dice, found = random.Random(seed), {}
-    all_there = math.prod(len(set(map(str, values))) for values in draw.values())
-    while len(found) < min(number, all_there):
+    dice, found, tried = random.Random(seed), {}, set()
+    all_there = math.prod(len(set(map(show, values))) for values in draw.values())
+    while len(found) < number and len(tried) < all_there:
         point = {name: dice.choice(values) for name, values in draw.items()}
-        found[" ".join(f"{show(value)}" for value in point.values())] = point
-    return [{"name": name, **point} for name, point in found.items()]
+        name = " ".join(show(value) for value in point.values())
+        if name not in tried:
+            tried.add(name)
+            found.setdefault(script(experiment, point, name), {"name": name, **point})
+    return list(found.values())
+
+
+def script(experiment, point, name):
+    """What the guest does at a point: where it is the same, so is the point, whatever was drawn."""
+    variables = {**experiment.data.get("vars", {}), **point, "seed": 1}
+    run = Run(next(iter(experiment.arms)), (("drawn", name),), 1, tuple(variables.items()))
+    return build(experiment, run).script()
 
 
 def ranked(experiment, points, rows):
     """(figure, point) of those with values, the highest first."""
     values = {}
     for run, metrics in rows:
-        values.setdefault(dict(run.point)["drawn"], {}).setdefault(run.arm, metrics)
+        values.setdefault(dict(run.point)["drawn"], {}).setdefault(run.arm, metrics or {})
     figures = []
     for point in points:
         got = [

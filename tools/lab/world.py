@@ -233,6 +233,10 @@ class World:
                 raise self.doc.bad(
                     ("world", "tunnels", i, "between"), f"no way from {ends[0]} to {ends[1]}"
                 )
+            if tunnel["kind"] == "fou" and {e for kind, *both in result for e in both} & {*ends}:
+                raise self.doc.bad(
+                    ("world", "tunnels", i), "a gateway's tunnels in UDP would have the same port"
+                )
             if tunnel["kind"] != "none":
                 result.append((tunnel["kind"], *ends))
         return result
