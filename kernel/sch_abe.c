@@ -257,6 +257,7 @@ struct abe_fifo {
  *		deadline: @searched.counted, or with hardly any D all of them
  * @ahead:	sum of what green arrivals found ahead
  * @event_at:	when a reading of the clock has more to do, ns: see abe_event()
+ * @stop_at:	likewise, of a departure; 0: each counts its bytes (protect)
  * @mark_at:	blue packets, likewise
  * @fifo:	the two queues
  *
@@ -328,6 +329,7 @@ struct abe_sched_data {
 	const u64	*due;
 	u64		ahead;
 	u64		event_at;
+	u64		stop_at;
 	u64		mark_at;
 	struct abe_fifo	fifo[ABE_COLOURS];
 
@@ -552,11 +554,18 @@ static s64 abe_offset_max(const struct abe_sched_data *q, u32 mtu)
 	return us * NSEC_PER_USEC;
 }
 
+/* The next reading of the clock has more to do. */
+static void abe_event_soon(struct abe_sched_data *q)
+{
+	q->event_at = 0;
+	q->stop_at = 0;
+}
+
 static void abe_set_segments(struct abe_sched_data *q, bool segments)
 {
 	q->segments = segments;
 	q->ticks_max = segments ? 0 : q->ticks_plain;
-	q->event_at = 0;
+	abe_event_soon(q);
 }
 
 /* Bring everything that depends on the drain rate, P or MTU up to date. */
@@ -1414,6 +1423,7 @@ static void abe_wake(struct abe_sched_data *q, u64 now)
 	if (!q->config.rate) {
 		q->drain_at = now + ABE_DRAIN_BURST_NS;
 		q->event_at = min(q->event_at, q->drain_at);
+		q->stop_at = min(q->stop_at, q->drain_at);
 	}
 }
 
@@ -1459,10 +1469,11 @@ static __always_inline void abe_set_clock(struct abe_sched_data *q, u64 now)
 		q->memory_max = q->memory;
 }
 
-/* Is there more to do at a reading? */
-static __always_inline bool abe_event_due(const struct abe_sched_data *q, u64 now)
+/* Is there more to do at a reading, from the time @at on? */
+static __always_inline bool abe_event_due(const struct abe_sched_data *q,
+					  u64 now, u64 at)
 {
-	return now >= q->event_at ||
+	return now >= at ||
 	       q->fifo[ABE_BLUE].n.in[ABE_PACKETS] >= q->mark_at;
 }
 
@@ -1485,6 +1496,7 @@ static void abe_event(struct Qdisc *sch, u64 now)
 		q->event_at = 0;
 	else
 		q->event_at = min(q->update_at, q->drain_at);
+	q->stop_at = q->protect ? 0 : q->event_at;
 }
 
 /*
@@ -1498,11 +1510,10 @@ static void abe_read_clock(struct Qdisc *sch)
 
 	if (abe_empty(q))
 		abe_wake(q, now);
-	if (!abe_event_due(q, now)) {
+	if (abe_event_due(q, now, q->event_at))
+		abe_event(sch, now);
+	else
 		abe_set_clock(q, now);
-		return;
-	}
-	abe_event(sch, now);
 }
 
 /* A filter took the packet; @taken as abe_filter() says. */
@@ -1751,7 +1762,7 @@ static void abe_drain(struct Qdisc *sch)
 	q->drain_bytes = bytes;
 	q->drain_at = now + (q->drain_known ? ABE_DRAIN_NS :
 					      ABE_DRAIN_FIRST_NS);
-	q->event_at = 0;
+	abe_event_soon(q);
 }
 
 /* Start over the samples. */
@@ -1760,7 +1771,7 @@ static void abe_forget_flows(struct abe_sched_data *q)
 	memset(&q->flows, 0, sizeof(q->flows));
 	q->largest = 0;
 	q->step = 0;
-	q->credit = q->protect ? 0 : S32_MAX;
+	q->credit = 0;
 	q->sampled = q->now;
 }
 
@@ -1777,10 +1788,6 @@ static noinline void abe_sample_flow(const struct sk_buff *skb,
 	struct abe_sched_data *q = qdisc_priv(sch);
 	u64 since = q->now - q->sampled;
 
-	if (!q->protect) {
-		q->credit = S32_MAX;
-		return;
-	}
 	if (since > ABE_FLOWS_STALE_NS)
 		abe_forget_flows(q);
 	q->largest = max3(q->largest - (q->largest >> ABE_STEP_SHIFT),
@@ -1803,9 +1810,9 @@ static noinline void abe_sample_flow(const struct sk_buff *skb,
 	q->large = 0;
 }
 
-/* For each departure that reads the clock. */
-static __always_inline void abe_count_flow(const struct sk_buff *skb,
-					   struct Qdisc *sch, bool green)
+/* For each departure that reads the clock, with protect. */
+static void abe_count_flow(const struct sk_buff *skb, struct Qdisc *sch,
+			   bool green)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
 
@@ -1814,15 +1821,19 @@ static __always_inline void abe_count_flow(const struct sk_buff *skb,
 		abe_sample_flow(skb, sch, green);
 }
 
-/* A departure that reads the clock when there is more to do, see abe_event(). */
+/* A departure that reads the clock when there is more to do. */
 static noinline struct sk_buff *abe_dequeue_event(struct sk_buff *skb,
 						  struct Qdisc *sch,
 						  struct abe_fifo *f, u64 now)
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
 
-	abe_event(sch, now);
-	abe_count_flow(skb, sch, f->green);
+	if (abe_event_due(q, now, q->event_at))
+		abe_event(sch, now);
+	else
+		abe_set_clock(q, now);
+	if (q->protect)
+		abe_count_flow(skb, sch, f->green);
 	if (q->segments)
 		abe_bstats_segments(sch, skb);
 	abe_send(skb, sch, f, true);
@@ -1844,10 +1855,9 @@ static noinline struct sk_buff *abe_dequeue_clock(struct Qdisc *sch)
 		return NULL;
 	now = abe_clock(q);
 	skb = abe_next(q, &f);
-	if (unlikely(abe_event_due(q, now)))
+	if (abe_event_due(q, now, q->stop_at))
 		return abe_dequeue_event(skb, sch, f, now);
 	abe_set_clock(q, now);
-	abe_count_flow(skb, sch, f->green);
 	abe_send(skb, sch, f, true);
 	return abe_sent(skb, sch, f);
 }
@@ -1978,7 +1988,7 @@ static void abe_apply(struct Qdisc *sch, const struct abe_config *cfg)
 	}
 	q->update_at = min(q->update_at, ktime_get_ns() +
 			   (u64)v[TCA_ABE_INTERVAL] * NSEC_PER_USEC);
-	q->event_at = 0;
+	abe_event_soon(q);
 	abe_apply_loop(sch);
 	abe_scale(sch);
 	if (recount)
@@ -1989,7 +1999,7 @@ static void abe_apply(struct Qdisc *sch, const struct abe_config *cfg)
 static void abe_set_offset(struct abe_sched_data *q)
 {
 	q->loop.offset = (u64)q->config.v[TCA_ABE_OFFSET] * NSEC_PER_USEC;
-	q->event_at = 0;
+	abe_event_soon(q);
 	abe_bias(q);
 }
 
@@ -2054,7 +2064,6 @@ static int abe_init(struct Qdisc *sch, struct nlattr *opt,
 	q->drain_rate = max(div_u64(abe_link_rate(qdisc_dev(sch)), q->queues),
 			    1ULL);
 	q->update_at = U64_MAX;
-	q->credit = S32_MAX;
 	abe_idle(q, now);
 
 	err = abe_config_init(&cfg, opt, extack);
