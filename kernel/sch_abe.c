@@ -109,6 +109,9 @@ enum abe_stage { ABE_EARLY, ABE_LATE, ABE_LIMIT, ABE_STAGES };
 #define ABE_WALKS		16
 #define ABE_WALK		8
 
+/* A flow with half of the mean part is large. */
+#define ABE_LARGE	(ABE_Q31_ONE / 2)
+
 /* How old a reading of the clock may be, and for how many departures. */
 #define ABE_CLOCK_NS	(128 * NSEC_PER_USEC)
 #define ABE_CLOCK_TICKS	32
@@ -948,9 +951,6 @@ static u16 abe_flow(const struct sk_buff *skb)
 	return flow_hash_from_keys(&keys);
 }
 
-/* A flow with half of the mean part is large. */
-#define ABE_LARGE	(ABE_Q31_ONE / 2)
-
 /*
  * What a flow has of the link, Q31; all of it if there were too many looks. A large flow
  * is remembered: those of a flood must not use up the looks.
@@ -1777,10 +1777,10 @@ static void abe_forget_flows(struct abe_sched_data *q)
 
 /*
  * Sample the flow of a departure that reads the clock, so that each byte of theirs is as
- * likely as any other: the one with the byte that is next after a step. A step is the
- * largest packets, so that a whole GSO packet makes one sample, and a small one a part
- * of one, or what leaves in ABE_FLOWS_NS. Time must not choose the packet: how long
- * one follows another depends on their lengths, and below a shaper on which comes first.
+ * likely as any other: that of the packet with the first byte after a step. A step is as
+ * long as the largest packets, so that a whole GSO packet makes one sample and a small one
+ * a part of one, or as what leaves in ABE_FLOWS_NS. Time must not choose the packet: how
+ * long one leaves after another depends on the length of either.
  */
 static noinline void abe_sample_flow(const struct sk_buff *skb,
 				     struct Qdisc *sch, bool green)
