@@ -90,17 +90,51 @@ MODULE_PARM_DESC(segment,
 
 static struct tfrc_range header = { 36, 0, H_MAX };
 module_param_cb(header, &range_ops, &header, 0644);
-MODULE_PARM_DESC(header, "header size that CCID 4 charges for, bytes (0 to 255)");
+MODULE_PARM_DESC(header,
+		 "header size that CCIDs 4, 249 and 250 charge for, bytes (0 to 255)");
 
 static struct tfrc_range min_interval = { 10000, 0, MIN_INTERVAL_MAX };
 module_param_cb(min_interval, &range_ops, &min_interval, 0644);
 MODULE_PARM_DESC(min_interval,
-		 "least time between data packets of CCID 4, us (0 to 1000000)");
+		 "least time between data packets of CCID 4, and of 249 and 250 if they are empty, us (0 to 1000000)");
 
 static struct tfrc_range discount = { 1, 0, 1 };
 module_param_cb(discount, &range_ops, &discount, 0644);
 MODULE_PARM_DESC(discount,
 		 "history discounting of CCIDs 248, 249 and 250 (0 or 1)");
+
+/* Numbers from 248 on are for experiments (RFC 4340, 19.5). */
+#define EXPERIMENTAL		248
+
+static bool experimental;
+
+static void restrict_ccids(void)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(tfrc_ops); i++)
+		WRITE_ONCE(tfrc_ops[i].ccid_restricted,
+			   methods[i]->ccid >= EXPERIMENTAL && !experimental);
+}
+
+static int experimental_set(const char *val, const struct kernel_param *kp)
+{
+	int err = param_set_bool(val, kp);
+
+	if (!err)
+		restrict_ccids();
+	return err;
+}
+
+static const struct kernel_param_ops experimental_ops = {
+	.flags = KERNEL_PARAM_OPS_FL_NOARG,
+	.set = experimental_set,
+	.get = param_get_bool,
+};
+
+module_param_cb(experimental, &experimental_ops, &experimental, 0644);
+MODULE_PARM_DESC(experimental,
+		 "CCIDs 248, 249 and 250 for every user, and offered by default (N or Y)");
 
 static void default_params(const struct tfrc_method *method,
 			   struct tfrc_params *par)
@@ -272,6 +306,7 @@ static int tfrc_hc_tx_init(struct ccid *ccid, struct sock *sk)
 	hc->method = ccid_method(ccid);
 	default_params(hc->method, &par);
 	tfrc_tx_init(&hc->tx, &par);
+	hc->tx.scale_interval = hc->method->scale_interval;
 	return 0;
 }
 
@@ -367,6 +402,7 @@ static void tfrc_hc_tx_packet_sent(struct sock *sk, unsigned int len)
  * @seen: which ones it has, a bit each
  * @x_recv: Receive Rate, bytes/s
  * @pinv: Loss Event Rate, packets
+ * @mean: Mean Interval, packets, Q24.8
  * @li: Loss Intervals; @start is how far before the acknowledgment number an
  *	interval begins, @drops is the Loss Length
  * @n_li: how many
@@ -377,6 +413,7 @@ struct tfrc_options {
 	u8			seen;
 	u32			x_recv;
 	u32			pinv;
+	u32			mean;
 	struct tfrc_reported	li[TFRC_NINTERVAL + 1];
 	u8			n_li;
 	u32			drops[TFRC_NINTERVAL + 1];
@@ -427,6 +464,11 @@ static void parse_option(struct tfrc_options *o, u8 option, const u8 *val,
 		if (len != 4)
 			return;
 		o->x_recv = get_unaligned_be32(val);
+		break;
+	case TFRC_OPT_MEAN_INTERVAL:
+		if (len != 4)
+			return;
+		o->mean = get_unaligned_be32(val);
 		break;
 	case TFRC_OPT_LOSS_INTERVALS:
 		/* Of several, the first one begins with the current interval. */
@@ -492,6 +534,10 @@ static void loss_report(struct tfrc_hc_tx *hc, struct tfrc_options *o, u32 wc,
 
 	fb->pinv = o->pinv == U32_MAX ? TFRC_PINV_NONE :
 		   clamp(o->pinv, 1U, TFRC_PINV_MAX) << TFRC_PINV_SHIFT;
+	/* Not rounded up to whole packets, which would be generous. */
+	if (o->seen & SEEN(TFRC_OPT_MEAN_INTERVAL) &&
+	    !hc->method->sender_counts && fb->pinv != TFRC_PINV_NONE)
+		fb->pinv = clamp(o->mean, TFRC_PINV_ONE, fb->pinv);
 	if (!(o->seen & SEEN(TFRC_OPT_LOSS_INTERVALS)))
 		return;
 	for (i = 0; i < o->n_li; i++)
@@ -690,15 +736,18 @@ static int set_u32(struct sock *sk, sockptr_t optval, unsigned int optlen,
 	return 0;
 }
 
-/* S. Zero stands for the mean, where that is the default. */
+/*
+ * S, which may be lowered without a privilege to @free_low. Zero stands for the
+ * mean, where that is the default.
+ */
 static int set_segment(struct sock *sk, sockptr_t optval, unsigned int optlen,
-		       u32 *to, u32 by_default)
+		       u32 *to, u32 by_default, u32 free_low)
 {
 	u32 s = by_default;
 	int err;
 
-	err = set_u32(sk, optval, optlen, &s, by_default ? S_MIN : 0, S_MAX, 0,
-		      by_default);
+	err = set_u32(sk, optval, optlen, &s, by_default ? S_MIN : 0, S_MAX,
+		      free_low, by_default);
 	if (!err && s && s < S_MIN)
 		err = -EINVAL;
 	if (!err)
@@ -716,7 +765,7 @@ static int tfrc_hc_tx_setsockopt(struct sock *sk, int optname, sockptr_t optval,
 
 	switch (optname) {
 	case DCCP_SOCKOPT_TFRC_TX_SEGMENT:
-		return set_segment(sk, optval, optlen, &par->s, def.s);
+		return set_segment(sk, optval, optlen, &par->s, def.s, 0);
 	case DCCP_SOCKOPT_TFRC_TX_HEADER:
 		return set_u32(sk, optval, optlen, &par->header, 0, H_MAX,
 			       def.header, H_MAX);
@@ -805,6 +854,10 @@ static int tfrc_hc_rx_insert(struct sock *sk, struct sk_buff *skb)
 
 	val = htonl(tfrc_rx_loss_event_rate(rx));
 	if (dccp_insert_option(skb, TFRC_OPT_LOSS_EVENT_RATE, &val, sizeof(val)))
+		return -1;
+	val = htonl(rx->pinv);
+	if (!rx->method->sender_counts &&
+	    dccp_insert_option(skb, TFRC_OPT_MEAN_INTERVAL, &val, sizeof(val)))
 		return -1;
 	val = htonl(rx->x_recv);
 	if (dccp_insert_option(skb, TFRC_OPT_RECEIVE_RATE, &val, sizeof(val)))
@@ -903,19 +956,25 @@ static int tfrc_hc_rx_setsockopt(struct sock *sk, int optname, sockptr_t optval,
 
 	switch (optname) {
 	case DCCP_SOCKOPT_TFRC_RX_SEGMENT:
-		return set_segment(sk, optval, optlen, &rx->par.s, def.s);
+		/*
+		 * The smaller, the longer are the first interval and those in
+		 * virtual packets; and it must be the sender's.
+		 */
+		return set_segment(sk, optval, optlen, &rx->par.s, def.s,
+				   def.s);
 	case DCCP_SOCKOPT_TFRC_RX_HEADER:
 		/* The more, the longer is the first loss interval. */
 		return set_u32(sk, optval, optlen, &rx->par.header, 0, H_MAX,
 			       0, def.header);
 	case DCCP_SOCKOPT_TFRC_RX_DISCOUNT:
-		err = set_u32(sk, optval, optlen, &val, 0, 1, 0, 1);
+		err = set_u32(sk, optval, optlen, &val, 0, 1, 0, def.discount);
 		if (!err)
 			rx->par.discount = val;
 		return err;
 	case DCCP_SOCKOPT_TFRC_RX_VARIANT:
 		err = set_u32(sk, optval, optlen, &val, 0,
-			      rx->method->variants - 1, 0, U32_MAX);
+			      rx->method->variants - 1, 0,
+			      rx->method->free_variant);
 		if (!err)
 			rx->par.variant = val;
 		return err;
@@ -990,6 +1049,9 @@ static int __init tfrc_init(void)
 		tfrc_ops[i] = tfrc_template;
 		tfrc_ops[i].ccid_id = methods[i]->ccid;
 		tfrc_ops[i].ccid_name = methods[i]->name;
+	}
+	restrict_ccids();
+	for (i = 0; i < ARRAY_SIZE(tfrc_ops); i++) {
 		err = ccid_register(&tfrc_ops[i]);
 		if (err) {
 			pr_warn("CCID %u cannot be registered: %d\n",

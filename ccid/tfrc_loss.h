@@ -44,6 +44,7 @@ struct tfrc_params {
  * @total: packets or bytes in it, lost ones as well; the unit is the method's
  * @after: those of them that came after the LIP
  * @lost: those of @after that were lost
+ * @carry: what @lost begins with in the next interval
  * @packets: data packets in it
  * @drops: packets lost or marked in it
  */
@@ -51,6 +52,7 @@ struct tfrc_meter {
 	u64	total;
 	u64	after;
 	u64	lost;
+	u32	carry;
 	u32	packets;
 	u32	drops;
 };
@@ -61,6 +63,10 @@ struct tfrc_meter {
  * @name: of that congestion control
  * @defaults: of its parameters
  * @variants: how many the method has
+ * @free_variant: the last one that does not give longer intervals than the
+ *	default, for everybody to choose
+ * @scale_interval: the sender's Min Interval is for empty packets; the larger
+ *	one is, the less of it counts, and nothing for a whole segment
  * @skip_short: an open interval of at most two round trips is left out of the
  *	average, RFC 4828, 3
  * @sender_counts: the sender takes 1/p from options 193 and 195, which have
@@ -78,6 +84,8 @@ struct tfrc_method {
 	const char		*name;
 	struct tfrc_params	defaults;
 	u8			variants;
+	u8			free_variant;
+	bool			scale_interval;
 	bool			skip_short;
 	bool			sender_counts;
 

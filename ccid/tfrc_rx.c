@@ -163,7 +163,7 @@ static bool lose(struct tfrc_rx *rx, u32 n, u64 seq, u32 size, u64 now)
 		rx->history.i[0].lossy = (seq + before - 1) & TFRC_SEQ_MASK;
 	close_interval(rx, now);
 	tfrc_history_push(&rx->history, rx->par.discount);
-	rx->meter = (struct tfrc_meter){};
+	rx->meter = (struct tfrc_meter){ .lost = rx->meter.carry };
 	rx->wc_event = rx->last.wc;
 	rx->history.i[0].start = (seq + before) & TFRC_SEQ_MASK;
 	rx->history.i[0].lossy = end;

@@ -138,6 +138,7 @@ u32 tfrc_rx_interval(const struct tfrc_rx *rx, u32 i);
 #define TFRC_OPT_LOSS_INTERVALS		193
 #define TFRC_OPT_RECEIVE_RATE		194
 #define TFRC_OPT_DROPPED_PACKETS	195
+#define TFRC_OPT_MEAN_INTERVAL		196	/* ours, of 248 to 250: 1/p, Q24.8 */
 
 #define TFRC_INTERVALS_SIZE	(1 + 9 * (TFRC_NINTERVAL + 1))
 #define TFRC_DROPPED_SIZE	(3 * (TFRC_NINTERVAL + 1))

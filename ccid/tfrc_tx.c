@@ -121,6 +121,17 @@ u32 tfrc_tx_rto(const struct tfrc_tx *tx)
 	return max(4 * tx->rtt, 2 * gap);
 }
 
+/* The least time from a packet to the next, ns. */
+static u64 least_gap(const struct tfrc_tx *tx, u32 size)
+{
+	u32 s = tfrc_tx_segment(tx);
+	u64 gap = 1000ULL * tx->par.min_interval;
+
+	if (tx->scale_interval)
+		gap = div_u64(gap * (s - min(size, s)), s);
+	return gap;
+}
+
 /**
  * tfrc_tx_flight() - packets that may be sent in a round trip
  * @tx: sender
@@ -129,10 +140,10 @@ u32 tfrc_tx_rto(const struct tfrc_tx *tx)
  */
 u32 tfrc_tx_flight(const struct tfrc_tx *tx)
 {
-	u64 gap = tfrc_spacing(tfrc_mean(tx->s_mean), tx->x);
-	u64 n;
+	u32 s = tfrc_mean(tx->s_mean);
+	u64 gap = tfrc_spacing(s, tx->x), n;
 
-	gap = max(max(gap, 1000ULL * tx->par.min_interval), 1ULL);
+	gap = max(max(gap, least_gap(tx, s)), 1ULL);
 	n = div64_u64(1000ULL * tx_rtt(tx), gap);
 	return clamp_t(u64, n, 1, TFRC_FLIGHT_MAX);
 }
@@ -178,13 +189,20 @@ void tfrc_tx_start(struct tfrc_tx *tx, u32 size, u32 rtt, u64 now)
  */
 u64 tfrc_tx_due(struct tfrc_tx *tx, u64 now)
 {
-	u64 due;
+	u32 first = tx->n_recent % TFRC_MIN_PACKETS, i;
+	u64 due, after;
 
 	if (!tx->t_last)
 		return now;
 	due = tx->t_last + tfrc_spacing(tx->cost, tx->x_inst);
 	tx->limited |= due > now;
-	return max(due, tx->t_last + 1000ULL * tx->par.min_interval);
+	i = (tx->n_recent - 1) % TFRC_MIN_PACKETS;
+	due = max(due, tx->t_last + tx->recent[i].gap);
+	/* As many as there may be have to be over, also if one was sent late. */
+	after = tx->recent[first].time;
+	for (i = 0; i < TFRC_MIN_PACKETS; i++)
+		after += tx->recent[i].gap;
+	return max(due, after);
 }
 
 /* Increase the window counter each quarter of a round trip, RFC 4342, 8.1. */
@@ -223,9 +241,25 @@ void tfrc_tx_send(struct tfrc_tx *tx, u32 size, bool waited, u64 now)
 	update_wc(tx, now);
 	tx->t_last = waited ? clamp(due, now - TFRC_CREDIT, now) : now;
 	tx->cost = size ?: TFRC_EMPTY;
+	tx->recent[tx->n_recent % TFRC_MIN_PACKETS].time = now;
+	tx->recent[tx->n_recent++ % TFRC_MIN_PACKETS].gap =
+		least_gap(tx, tx->cost);
 	if (!tx->t_nofeedback)
 		set_nofeedback(tx, now);
 	tx->idle = false;
+}
+
+/*
+ * The least interval, us, of packets that take the rate @x with @header bytes
+ * each: Min Interval, or of that 1 - s/S for what they have room for.
+ */
+static u32 least_interval(const struct tfrc_tx *tx, u64 x, u32 header)
+{
+	u32 us = tx->par.min_interval, s = tfrc_tx_segment(tx);
+	u64 bytes = mul_u64_u32_div(x, us, 1000000) >> TFRC_RATE_SHIFT;
+
+	return tx->scale_interval ?
+	       div64_u64((u64)us * (s + header), s + bytes) : us;
 }
 
 /**
@@ -240,17 +274,16 @@ void tfrc_tx_send(struct tfrc_tx *tx, u32 size, bool waited, u64 now)
  */
 u32 tfrc_tx_packet(const struct tfrc_tx *tx, u32 us)
 {
-	u32 s = tfrc_mean(tx->s_mean);
+	u32 s = tfrc_mean(tx->s_mean), header = 0;
 	u64 x = tx->x_inst, bytes;
 
-	us = max(us, tx->par.min_interval);
-	if (tx->par.header && tx->x == tx->x_calc)
-		x = div_u64(x * (s + tx->par.header), s);
-	else
-		s = 0;
+	if (tx->par.header && tx->x == tx->x_calc) {
+		header = tx->par.header;
+		x = div_u64(x * (s + header), s);
+	}
+	us = max(us, least_interval(tx, x, header));
 	bytes = mul_u64_u32_div(x, us, 1000000) >> TFRC_RATE_SHIFT;
-	if (s)
-		bytes -= min_t(u64, bytes, tx->par.header);
+	bytes -= min_t(u64, bytes, header);
 	return min(bytes, 65535ULL);
 }
 

@@ -16,6 +16,12 @@
 /* What an empty datagram costs, bytes: its headers (RFC 5622, 5). */
 #define TFRC_EMPTY		36
 
+/*
+ * A late timer may be made up for, but there are never more packets than this
+ * in as many Min Intervals (RFC 5622, 5).
+ */
+#define TFRC_MIN_PACKETS	3
+
 /* A late timer is made up for by as much: the accuracy of pacing, ns. */
 #define TFRC_CREDIT		500000ULL
 
@@ -51,6 +57,8 @@ struct tfrc_reported {
  * struct tfrc_tx - sender's state
  * @par: parameters of the method
  * @s_max: payload that fits the path's MTU, bytes
+ * @scale_interval: of a packet smaller than the segment, as large a part of
+ *	@par.min_interval as it is smaller counts, not all of it
  * @x: allowed rate X
  * @x_calc: rate of the equation, X_Bps; TFRC_RATE_MAX while p = 0
  * @x_inst: @x after the reduction of oscillations, RFC 5348, 4.5
@@ -67,6 +75,9 @@ struct tfrc_reported {
  * @idle: nothing was sent since the nofeedback timer was set
  * @t_nofeedback: when that timer expires; 0: it is off until a packet is sent
  * @t_last: when the last packet was due, or sent if that was later
+ * @recent: when the last packets were sent, and the least time from each to
+ *	the next
+ * @n_recent: how many there have been
  * @cost: its size, bytes
  * @limited: a packet had to wait for its time since the last one noted
  * @wc: window counter; 4 bits of it are sent
@@ -83,6 +94,7 @@ struct tfrc_reported {
 struct tfrc_tx {
 	struct tfrc_params	par;
 	u32			s_max;
+	bool			scale_interval;
 
 	u64			x;
 	u64			x_calc;
@@ -104,6 +116,11 @@ struct tfrc_tx {
 
 	u64			t_nofeedback;
 	u64			t_last;
+	struct {
+		u64	time;
+		u64	gap;
+	}			recent[TFRC_MIN_PACKETS];
+	u32			n_recent;
 	u32			cost;
 	bool			limited;
 

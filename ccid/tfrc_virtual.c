@@ -19,6 +19,10 @@ static void received(struct tfrc_meter *m, const struct tfrc_params *par,
  * Packet mode, 3.3.1, Definition 1: an event begins when S bytes have been
  * lost since the end of the LIP. The packet that completes them still counts
  * to the interval that it ends (Definition 2).
+ *
+ * What it has beyond S is lost for the next event: by Definition 1 alone, two
+ * packets of 950 bytes are lost for each event where S is 1000, and intervals
+ * are nearly twice as long.
  */
 static s64 packet_lost(struct tfrc_meter *m, const struct tfrc_params *par,
 		       u32 n, u32 size, bool lip)
@@ -34,6 +38,9 @@ static s64 packet_lost(struct tfrc_meter *m, const struct tfrc_params *par,
 		return -1;
 	}
 	m->total += wanted * size;
+	if (par->variant != TFRC_VARIANT_DEFINITION_1)
+		m->carry = min_t(u64, m->lost + wanted * size - par->s,
+				 par->s - 1);
 	return wanted;
 }
 
@@ -83,8 +90,10 @@ static u32 byte_length(const struct tfrc_meter *m,
 const struct tfrc_method tfrc_vp_packet = {
 	.ccid		= 249,
 	.name		= "TFRC with virtual packets, packet mode",
-	.defaults	= { .s = 1460, .discount = 1 },
-	.variants	= 1,
+	.defaults	= { .s = 1460, .header = 36, .min_interval = 10000,
+			    .discount = 1 },
+	.scale_interval	= true,
+	.variants	= 2,
 	.received	= received,
 	.lost		= packet_lost,
 	.length		= packet_length,
@@ -93,8 +102,11 @@ const struct tfrc_method tfrc_vp_packet = {
 const struct tfrc_method tfrc_vp_byte = {
 	.ccid		= 250,
 	.name		= "TFRC with virtual packets, byte mode",
-	.defaults	= { .s = 1460, .discount = 1 },
+	.defaults	= { .s = 1460, .header = 36, .min_interval = 10000,
+			    .discount = 1 },
+	.scale_interval	= true,
 	.variants	= 3,
+	.free_variant	= TFRC_VARIANT_DROP_TAIL,
 	.received	= received,
 	.lost		= byte_lost,
 	.length		= byte_length,

@@ -62,9 +62,15 @@ NEGOTIATIONS = (
     ({"ccid": [4]}, {}, (4, 4)),
     ({}, {"ccid": [4]}, (4, 4)),
     ({"ccid": [4]}, {"ccid": [4]}, (4, 4)),
-    ({"ccid": [248]}, {}, (248, 248)),
-    ({"ccid": [249]}, {}, (249, 249)),
-    ({"ccid": [250]}, {}, (250, 250)),
+    ({"ccid": [248]}, {"ccid": [248]}, (248, 248)),
+    ({"ccid": [249]}, {"ccid": [249]}, (249, 249)),
+    ({"ccid": [250]}, {"ccid": [250]}, (250, 250)),
+    # Experimental ones are not offered by default, whoever asks for them.
+    ({"ccid": [248]}, {}, "ETIMEDOUT"),
+    ({"ccid": [250, 249, 4]}, {}, (4, 4)),
+    ({"rx": [249]}, {}, "ETIMEDOUT"),
+    ({}, {"ccid": [249]}, "EILSEQ"),
+    ({}, {"ccid": [250, 249, 3]}, (3, 3)),
     ({"ccid": [249, 4, 3, 2]}, {"ccid": [249]}, (249, 249)),
     ({"ccid": [249, 4, 3, 2]}, {"ccid": [4, 249]}, (4, 4)),
     ({"ccid": [4, 3]}, STOCK, (3, 3)),
@@ -73,8 +79,8 @@ NEGOTIATIONS = (
     ({"tx": [4]}, {}, (4, 2)),
     ({"rx": [4]}, {}, (2, 4)),
     ({"tx": [4], "rx": [3]}, {}, (4, 3)),
-    ({"tx": [2], "rx": [249]}, {}, (2, 249)),
-    ({}, {"tx": [248], "rx": [250]}, (250, 248)),
+    ({"tx": [2], "rx": [249]}, {"tx": [249]}, (2, 249)),
+    ({"tx": [250], "rx": [248]}, {"tx": [248], "rx": [250]}, (250, 248)),
     ({"ccid": [4] * 32}, {}, (4, 4)),
     ({"ccid": [249, 4, 249, 4]}, {"ccid": [4, 4]}, (4, 4)),
     # The client gives up the handshake and tries again until the time is up.
@@ -131,6 +137,53 @@ def lists():
             tap.ok(got == expected, f"net.dccp.default with {number} gives {expected}", got)
     sysctl("tx_ccid", 2)
     sysctl("rx_ccid", 2)
+
+
+def ask(option, *ccids):
+    """What a socket of somebody without privileges is told, in a namespace of root's."""
+    with dccp.sock("a") as s:
+        os.seteuid(NOBODY)
+        try:
+            return error_of(s.setsockopt, dccp.SOL_DCCP, option, bytes(ccids))
+        finally:
+            os.seteuid(0)
+
+
+def experimental(value):
+    with open("/sys/module/dccp_tfrc/parameters/experimental", "w", encoding="ascii") as f:
+        f.write(value)
+
+
+def restricted():
+    """CCIDs 248 to 250 are for the privileged, or for all if the administrator says so."""
+    for option in (dccp.CCID, dccp.TX_CCID, dccp.RX_CCID):
+        for ccids in ((248,), (249,), (4, 3, 250)):
+            got = ask(option, *ccids)
+            tap.ok(got == "EPERM", f"option {option}: {ccids} takes a privilege", got)
+        for ccids, want in (((4, 3, 2), None), ((3,), None), ((5, 249), "EINVAL")):
+            got = ask(option, *ccids)
+            tap.ok(got == want, f"option {option}: {ccids} does not: {want}", got)
+    experimental("Y")
+    tap.ok(ask(dccp.CCID, 249, 4) is None, "experimental: everybody may choose them")
+    for client, server, want in (
+        ({"ccid": [249]}, {}, (249, 249)),
+        ({}, {"tx": [248], "rx": [250]}, (250, 248)),
+        ({}, {}, (2, 2)),
+    ):
+        with dccp.connection(socket.AF_INET, client, server) as (c, _):
+            got = dccp.ccids(c)
+            tap.ok(got == want, f"experimental: {client} to {server}: {want}", got)
+    experimental("N")
+    tap.ok(ask(dccp.CCID, 249, 4) == "EPERM", "and no longer, when it is off again")
+    # A connection that is there stays, and the administrator's default is offered.
+    sysctl("tx_ccid", 249)
+    sysctl("rx_ccid", 249)
+    with dccp.connection(socket.AF_INET, {}, {}) as (c, s):
+        got = dccp.ccids(c)
+        tap.ok(got == (249, 249), "net.dccp.default with 249 gives it", got)
+        tap.ok(dccp.exchange(c, s) == 10, "and data flow")
+    for name in ("tx_ccid", "rx_ccid"):
+        sysctl(name, 2)
 
 
 def registry():
@@ -542,6 +595,7 @@ def main():
     before = dccp.allocations()
     negotiation()
     lists()
+    restricted()
     hostile_clients()
     hostile_servers()
     registry()

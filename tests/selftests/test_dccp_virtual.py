@@ -13,7 +13,8 @@ import dccp
 from dccp_rates import flows
 from lib import LONG, Net, Tap, run
 
-S = "-o 129=1000 -o 193=1000"  # receiver's and sender's segment size
+# Both ends' segment size and, as in the paper, no headers and no Min Interval.
+S = "-o 129=1000 -o 193=1000 -o 130=0 -o 194=0 -o 195=0"
 WARM = 15
 GATE = 0.18
 

@@ -30,6 +30,7 @@ LOSS_EVENT_RATE, LOSS_INTERVALS, RECEIVE_RATE, DROPPED_PACKETS, ELAPSED_TIME = (
     195,
     43,
 )
+MEAN_INTERVAL = 196  # not of CCID 4
 FEEDBACK = {LOSS_EVENT_RATE, LOSS_INTERVALS, RECEIVE_RATE, DROPPED_PACKETS, ELAPSED_TIME}
 NOT_ECT, ECT1, ECT0, CE = range(4)
 
@@ -476,7 +477,7 @@ def intervals(p):
     )
 
 
-def wrong_form(p):
+def wrong_form(p, ccid):
     """What is not as RFC 4342, 8 and RFC 5622, 8 have it in a feedback packet."""
     numbers = [n for n, _ in p.options]
     o = dict(p.options)
@@ -511,6 +512,13 @@ def wrong_form(p):
         none = int.from_bytes(o[LOSS_EVENT_RATE], "big") == 0xFFFFFFFF
         if none != (len(li) == 1):
             wrong.append("Loss Event Rate")
+        if (MEAN_INTERVAL in o) != (ccid != 4):
+            wrong.append("Mean Interval of CCID 4, or none of another")
+        # option 192 is the same, rounded up to whole packets
+        elif ccid != 4:
+            mean, pinv = (int.from_bytes(o[n], "big") for n in (MEAN_INTERVAL, LOSS_EVENT_RATE))
+            if (mean != pinv) if none else -(-mean // 256) != pinv:
+                wrong.append("Mean Interval")
     return wrong
 
 
@@ -546,12 +554,11 @@ def test_format(net):
             not quiet and events > 0 and len(reports) > 50,
             f"{what}: {len(reports)} feedback packets, {events} loss events",
         )
-        bad = [
-            (wrong_form(p), p) for p in reports + feedback(capture.sent_by("a")) if wrong_form(p)
-        ]
+        found = [(wrong_form(p, ccid), p) for p in reports + feedback(capture.sent_by("a"))]
+        bad = [(wrong, p) for wrong, p in found if wrong]
         tap.ok(
             not bad,
-            f"{what}: options 192 to 195 and 43 on each, as long as they have to be",
+            f"{what}: options 192 to 196 and 43 on each, as they have to be",
             bad[:3],
         )
         bad = [p for p in capture.packets if p.data and FEEDBACK & set(dict(p.options))]

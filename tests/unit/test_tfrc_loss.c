@@ -212,11 +212,56 @@ static void test_packet_mode(void)
 	   "packet mode: S made smaller than what is lost already");
 }
 
+/*
+ * Whatever the sizes, and however losses come in a row: S bytes lost after the
+ * LIP are an event, no more and no less, as long as an event has no more than one
+ * S. By Definition 1 they are fewer.
+ */
+static void test_carry(void)
+{
+	u32 bad = 0, fewer = 0, i, j, variant;
+
+	for (i = 0; i < unit_samples(1000); i++) {
+		struct tfrc_params par = { .s = 32 + unit_log_upto(&seed, 65503) };
+		u64 found[2];
+
+		for (variant = 0; variant < 2; variant++) {
+			struct tfrc_meter m = {};
+			u64 lost = 0, events = 0, of = i + 1;
+
+			par.variant = variant;
+			for (j = 0; j < 1000; j++) {
+				u32 size = 1 + unit_upto(&of, par.s - 1);
+				u32 n = 1 + unit_log_upto(&of, 20);
+				bool lip = unit_upto(&of, 1);
+				s64 old = tfrc_vp_packet.lost(&m, &par, n, size,
+							      lip);
+
+				if (!lip)
+					lost += (u64)size * (old < 0 ? n : old);
+				if (old < 0)
+					continue;
+				events++;
+				m = (struct tfrc_meter){ .lost = m.carry };
+			}
+			found[variant] = events;
+			if (!variant)
+				bad += lost != events * par.s + m.lost ||
+				       m.lost >= par.s;
+		}
+		fewer += found[1] < found[0];
+	}
+	ok(!bad, "packet mode: each S bytes lost are an event");
+	ok(fewer > i * 9 / 10, "packet mode, Definition 1: fewer events, %u of %u times",
+	   fewer, i);
+}
+
 int main(void)
 {
 	test_cases();
 	test_lengths();
 	test_packet_mode();
+	test_carry();
 	test_random(false, false, 1e-3);
 	test_random(false, true, 1e-3);
 	test_random(true, false, 2e-3);

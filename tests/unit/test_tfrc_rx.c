@@ -46,6 +46,7 @@ struct interval {
 	u64	lip;		/* bytes in the LIP, after it, lost after it */
 	u64	after;
 	u64	lost;
+	u32	over;		/* lost beyond S with the event that began it */
 };
 
 struct oracle {
@@ -103,12 +104,19 @@ static void walk_data(struct oracle *o, int n, bool lossy)
 	else
 		i->after += size;
 	/* [VPS02] Definition 1: S bytes have been lost after the LIP. */
-	if (st->method == &tfrc_vp_packet && i->lost < st->par.s)
+	if (st->method == &tfrc_vp_packet && i->over + i->lost < st->par.s)
 		event = false;
 	if (event) {
+		u32 over = 0;
+
+		if (st->method == &tfrc_vp_packet &&
+		    st->par.variant != TFRC_VARIANT_DEFINITION_1)
+			over = min(i->over + (u32)i->lost - st->par.s,
+				   st->par.s - 1);
 		i->brief = o->wc - i->wc <= 8;
 		o->i[++o->events] = (struct interval){ .start = n, .wc = o->wc };
 		i++;
+		i->over = over;
 	}
 	i->packets++;
 	if (lossy) {
@@ -168,6 +176,8 @@ static u32 length(const struct oracle *o, const struct interval *i, bool brief)
 		return i->packets << 8;
 	if (o->st->method == &tfrc_sp)
 		return (i->packets << 8) / (brief && i->drops ? i->drops : 1);
+	if (o->st->method == &tfrc_vp_packet)
+		return all * 256 / s;
 	if (o->st->par.variant == TFRC_VARIANT_DROP_TAIL)
 		return (i->lip + (i->after + i->lost) / 2.) / s * 256;
 	if (o->st->par.variant == TFRC_VARIANT_BYTE_ERROR)

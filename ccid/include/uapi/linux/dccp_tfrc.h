@@ -6,7 +6,8 @@
  * Level SOL_DCCP, all of them a __u32; they can be set once the connection
  * stands. Those of the sender take effect on data sent, those of the receiver
  * on data received. Defaults are module parameters of dccp_tfrc. EINVAL: out of
- * range; EPERM: more from the network than by default, without CAP_NET_ADMIN.
+ * range; EPERM: more from the network than by default, without CAP_NET_ADMIN,
+ * as with RX_SEGMENT other than that, since it has to be the sender's.
  */
 #ifndef _UAPI_LINUX_DCCP_TFRC_H
 #define _UAPI_LINUX_DCCP_TFRC_H
@@ -25,14 +26,18 @@
 #define DCCP_SOCKOPT_TFRC_TX_INTERVAL	195	/* Min Interval, us, 0 (off) to 1000000 */
 
 /**
- * enum tfrc_variant - of CCID 250, by how losses depend on packet size
- * @TFRC_VARIANT_DEFAULT: in proportion, p_S = eta * p_s
- * @TFRC_VARIANT_DROP_TAIL: as a drop-tail queue in bytes, p_S = 2 * eta * p_s
- * @TFRC_VARIANT_BYTE_ERROR: a packet is lost with any of its bytes
+ * enum tfrc_variant - of CCID 249, by what a loss event is; of 250, by how
+ *	losses depend on packet size
+ * @TFRC_VARIANT_DEFAULT: 249: S bytes lost, of which what is over counts to the
+ *	next; 250: losses in proportion to the size, p_S = eta * p_s
+ * @TFRC_VARIANT_DEFINITION_1: 249: S bytes lost or more, as in the paper
+ * @TFRC_VARIANT_DROP_TAIL: 250: as a drop-tail queue in bytes, p_S = 2 * eta * p_s
+ * @TFRC_VARIANT_BYTE_ERROR: 250: a packet is lost with any of its bytes
  */
 enum tfrc_variant {
 	TFRC_VARIANT_DEFAULT,
-	TFRC_VARIANT_DROP_TAIL,
+	TFRC_VARIANT_DEFINITION_1 = 1,
+	TFRC_VARIANT_DROP_TAIL = 1,
 	TFRC_VARIANT_BYTE_ERROR,
 };
 
