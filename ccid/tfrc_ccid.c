@@ -825,10 +825,14 @@ static void tfrc_hc_rx_packet_recv(struct sock *sk, struct sk_buff *skb)
 
 	if (pkt.data)
 		pkt.size = skb->len - dccp_hdr(skb)->dccph_doff * 4;
-	/* DCCP keeps the packet to itself that makes a server's connection. */
+	/*
+	 * DCCP keeps the packet to itself that makes a server's connection, and
+	 * knows the round trip by it. What is missing after that one is lost.
+	 */
 	if (dp->dccps_role == DCCP_ROLE_SERVER && !rx->n_waiting &&
 	    rx->last.seq == rx->first_seq)
-		tfrc_rx_init(rx, rx->method, &par, SUB48(pkt.seq, 1), rx->rtt);
+		tfrc_rx_init(rx, rx->method, &par, dp->dccps_osr,
+			     dp->dccps_syn_rtt ?: rx->rtt);
 	why = tfrc_rx_packet(rx, &pkt, dccp_hdr(skb)->dccph_ccval, now);
 	if (why == TFRC_FEEDBACK_NONE)
 		return;

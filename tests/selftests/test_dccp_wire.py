@@ -458,6 +458,45 @@ def test_rare():
                     )
 
 
+# From the first packet on
+
+
+def test_first_losses(net):
+    """The first data packets to a server are lost: it sees how many, by sequence numbers and NDP Counts."""
+    for name, ccid in (*itertools.product(("IPv4",), CCIDS), ("IPv6", 4)):
+        for n in (1, 3):
+            with ours(ccid, dccp.FAMILIES[name]) as (c, s):
+                net.qdisc("netem loss 100%", "change")
+                sent = stream([c], 0.02 * n)[0]
+                time.sleep(DELAY / 1000)  # the router comes after the delay
+                net.qdisc("netem loss 0% limit 10000", "change")
+                stream([c], 1, others=[s])
+                rx = rx_info(s)
+                # with virtual packets it takes more of them to make an event
+                tap.ok(
+                    sent == n == rx["lost"] and (rx["events"] > 0) == (ccid != 249),
+                    f"{name}, CCID {ccid}: the first {n} of a client's packets, {rx['lost']} found lost",
+                    (sent, rx),
+                )
+    net.fresh("netem limit 10000")
+
+
+def test_short_path():
+    """Speech over a path whose round trip is shorter than the time between packets: the handshake's is the only one."""
+    net = Net(delay=5)
+    net.fresh("netem limit 10000")
+    for ccid, quiet in itertools.product(CCIDS, ("server", "client")):
+        with ours(ccid) as (c, s):
+            sender, receiver = (c, s) if quiet == "server" else (s, c)
+            stream([sender], 2, others=[receiver])
+            rtt = rx_info(receiver)["rtt"]
+            tap.ok(
+                near(rtt, 10000, 0.3),
+                f"CCID {ccid}: the {quiet} receives with a round trip of {rtt / 1000:.1f} ms",
+            )
+    net.close()
+
+
 # Format
 
 
@@ -633,6 +672,7 @@ def main(chosen):
         (test_rare, ()),
         (test_format, (net,)),
         (test_counters, ()),
+        (test_first_losses, (net,)),
     ):
         if chosen and test.__name__ not in chosen:
             continue
@@ -640,6 +680,8 @@ def main(chosen):
         test(*arguments)
         tap.note(f"{test.__name__}: {time.monotonic() - begin:.0f} s")
     net.close()
+    if not chosen or test_short_path.__name__ in chosen:
+        test_short_path()
 
 
 if __name__ == "__main__":
