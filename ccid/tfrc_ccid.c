@@ -512,6 +512,20 @@ static void parse(struct tfrc_options *o, const struct sk_buff *skb)
 	}
 }
 
+/*
+ * RFC 4342, 6 wants the receive rate and the loss event rate. What the latter is, the
+ * sender of CCID 4 can tell by the loss intervals (RFC 5622, 8.7), which a peer may
+ * send alone.
+ */
+static bool is_feedback(const struct tfrc_hc_tx *hc, const struct tfrc_options *o)
+{
+	u8 loss = SEEN(TFRC_OPT_LOSS_EVENT_RATE);
+
+	if (hc->method->sender_counts)
+		loss |= SEEN(TFRC_OPT_LOSS_INTERVALS);
+	return o->seen & SEEN(TFRC_OPT_RECEIVE_RATE) && o->seen & loss;
+}
+
 /* Does the Loss Intervals option tell of an event that is news? */
 static bool new_event(struct tfrc_hc_tx *hc, const struct tfrc_options *o)
 {
@@ -532,6 +546,9 @@ static void loss_report(struct tfrc_hc_tx *hc, struct tfrc_options *o, u32 wc,
 {
 	u32 i;
 
+	/* Without it, there is no loss unless the intervals have one. */
+	if (!(o->seen & SEEN(TFRC_OPT_LOSS_EVENT_RATE)))
+		o->pinv = U32_MAX;
 	fb->pinv = o->pinv == U32_MAX ? TFRC_PINV_NONE :
 		   clamp(o->pinv, 1U, TFRC_PINV_MAX) << TFRC_PINV_SHIFT;
 	/* Not rounded up to whole packets, which would be generous. */
@@ -547,14 +564,16 @@ static void loss_report(struct tfrc_hc_tx *hc, struct tfrc_options *o, u32 wc,
 		for (i = 0; i < min(o->n_li, o->n_drops); i++)
 			o->li[i].drops = min(o->li[i].drops, o->drops[i]);
 	fb->new_event = new_event(hc, o);
-	if (hc->method->sender_counts && fb->t_sent && o->n_li > 1)
+	if (!hc->method->sender_counts || o->n_li < 2)
+		return;
+	if (fb->t_sent)
 		fb->pinv = tfrc_tx_pinv(&hc->tx, o->li, o->n_li, wc);
+	else if (!(o->seen & SEEN(TFRC_OPT_LOSS_EVENT_RATE)))
+		fb->pinv = hc->tx.pinv;
 }
 
 static void tfrc_hc_tx_packet_recv(struct sock *sk, struct sk_buff *skb)
 {
-	const u8 needed = SEEN(TFRC_OPT_LOSS_EVENT_RATE) |
-			  SEEN(TFRC_OPT_RECEIVE_RATE);
 	struct dccp_sock *dp = dccp_sk(sk);
 	struct tfrc_hc_tx *hc = hc_tx(sk);
 	u8 type = DCCP_SKB_CB(skb)->dccpd_type;
@@ -562,17 +581,19 @@ static void tfrc_hc_tx_packet_recv(struct sock *sk, struct sk_buff *skb)
 	u64 seq = DCCP_SKB_CB(skb)->dccpd_seq;
 	struct tfrc_feedback_in fb = {};
 	struct tfrc_options o;
+	bool fresh;
 	u32 wc = 0;
 
 	if (type != DCCP_PKT_ACK && type != DCCP_PKT_DATAACK)
 		return;
 	parse(&o, skb);
-	if ((o.seen & needed) != needed || !hc->tx.started)
+	if (!is_feedback(hc, &o) || !hc->tx.started)
 		return;
 	/* A duplicate, or overtaken by newer feedback? */
 	if (hc->feedback_seen && (seq == hc->seq ||
 				  tfrc_seq_diff(hc->ackno, ackno) < 0))
 		return;
+	fresh = !hc->feedback_seen || hc->ackno != ackno;
 	hc->feedback_seen = true;
 	hc->seq = seq;
 	hc->ackno = ackno;
@@ -582,8 +603,11 @@ static void tfrc_hc_tx_packet_recv(struct sock *sk, struct sk_buff *skb)
 		s64 us = div_u64(now - fb.t_sent, NSEC_PER_USEC) -
 			 10LL * dp->dccps_options_received.dccpor_elapsed_time;
 
-		/* What came after the last data packet was not noted. */
-		if (tfrc_seq_diff(hc->tx.seq_last, ackno) <= 0)
+		/*
+		 * What came after the last data packet was not noted. And a
+		 * packet is one sample, however often it is acknowledged.
+		 */
+		if (fresh && tfrc_seq_diff(hc->tx.seq_last, ackno) <= 0)
 			fb.rtt = clamp_t(s64, us, TFRC_RTT_MIN, TFRC_RTT_MAX);
 		tfrc_tx_acked_wc(&hc->tx, wc, now);
 	}
@@ -842,6 +866,19 @@ static void tfrc_hc_rx_packet_recv(struct sock *sk, struct sk_buff *skb)
 	dccp_send_ack(sk);
 }
 
+/* Elapsed Time, in tens of us: two bytes, or four (RFC 4340, 13.2). */
+static int insert_elapsed(struct sk_buff *skb, u64 time)
+{
+	__be32 val = htonl(min_t(u64, time, U32_MAX));
+	__be16 brief = htons(time);
+
+	if (time > U16_MAX)
+		return dccp_insert_option(skb, DCCPO_ELAPSED_TIME, &val,
+					  sizeof(val));
+	return dccp_insert_option(skb, DCCPO_ELAPSED_TIME, &brief,
+				  sizeof(brief));
+}
+
 /* Feedback: what RFC 4342, 6 and RFC 5622, 8 want on it. */
 static int tfrc_hc_rx_insert(struct sock *sk, struct sk_buff *skb)
 {
@@ -866,9 +903,7 @@ static int tfrc_hc_rx_insert(struct sock *sk, struct sk_buff *skb)
 	val = htonl(rx->x_recv);
 	if (dccp_insert_option(skb, TFRC_OPT_RECEIVE_RATE, &val, sizeof(val)))
 		return -1;
-	val = htonl(min_t(u64, div_u64(ktime_get_ns() - rx->t_high, 10000),
-			  U32_MAX));
-	if (dccp_insert_option(skb, DCCPO_ELAPSED_TIME, &val, sizeof(val)))
+	if (insert_elapsed(skb, div_u64(ktime_get_ns() - rx->t_high, 10000)))
 		return -1;
 	len = tfrc_rx_intervals(rx, dccp_sk(sk)->dccps_gsr, data);
 	if (dccp_insert_option(skb, TFRC_OPT_LOSS_INTERVALS, data, len))
@@ -991,11 +1026,12 @@ static int tfrc_hc_rx_setsockopt(struct sock *sk, int optname, sockptr_t optval,
 
 /*
  * As a receiver: no Ack Vector, but the Loss Event Rate, for which the peer
- * has to count what is no data; and CE is understood.
+ * has to count what is no data; and CE is understood. A peer's CCID 4 need not
+ * know the feature of the Loss Event Rate, which is CCID 3's.
  */
 static const struct ccid_dependency rx_features[] = {
 	{ DCCPF_SEND_ACK_VECTOR, .is_local = true,  .is_mandatory = false, 0 },
-	{ DCCPF_SEND_LEV_RATE,	 .is_local = true,  .is_mandatory = true,  1 },
+	{ DCCPF_SEND_LEV_RATE,	 .is_local = true,  .is_mandatory = false, 1 },
 	{ DCCPF_SEND_NDP_COUNT,	 .is_local = false, .is_mandatory = true,  1 },
 	{ DCCPF_ECN_INCAPABLE,	 .is_local = true,  .is_mandatory = false, 0 },
 	{ }
@@ -1003,7 +1039,7 @@ static const struct ccid_dependency rx_features[] = {
 
 static const struct ccid_dependency tx_features[] = {
 	{ DCCPF_SEND_ACK_VECTOR, .is_local = false, .is_mandatory = false, 0 },
-	{ DCCPF_SEND_LEV_RATE,	 .is_local = false, .is_mandatory = true,  1 },
+	{ DCCPF_SEND_LEV_RATE,	 .is_local = false, .is_mandatory = false, 1 },
 	{ DCCPF_ACK_RATIO,	 .is_local = true,  .is_mandatory = false, 0 },
 	{ DCCPF_SEND_NDP_COUNT,	 .is_local = true,  .is_mandatory = false, 1 },
 	{ }

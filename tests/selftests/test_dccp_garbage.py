@@ -4,7 +4,7 @@
 # vm: --append slub_debug=FZPU,ccid*,DCCP*,dccp*,kmalloc-8,kmalloc-16,kmalloc-32,kmalloc-64,kmalloc-96,kmalloc-128
 """Garbage in live calls: dccpmangle stands between the ends, who must bear it.
 
-For each CCID three things. The sweep: options 192 to 195 with every length from
+For each CCID three things. The sweep: options 192 to 196 with every length from
 0 to 16, filled with zeros, ones and random bytes, on all packets of a call, of
 every type. Then garbage that a receiver has to ignore: the calls go on, and get
 their rate back. Then garbage that may end calls: a new one works.
@@ -30,7 +30,7 @@ CALLS = 3
 EVERY = 0.04  # s between two packets of a call, each way
 SIZE = 160
 SWEEP = 20000  # client port of the first call of a sweep
-VARIANTS = 4 * 17 * 3
+VARIANTS = 5 * 17 * 3
 TX_INFO = 88  # size of struct tfrc_tx_info_ext
 SERVER_TIMEWAIT = 6  # socket option; if not set, a server closes with CloseReq
 RECOVERY = 250  # from a packet in 64 s, which a forged feedback may ask for, the rate doubles with each packet
@@ -371,6 +371,31 @@ def sweep(ccid, listener):
     return done["made"] + done["changed"]
 
 
+def without_rate():
+    """A peer's CCID 4 need not send its Loss Event Rate: the Loss Intervals have it."""
+    with dccp.listen("b", ccid=[4]) as listener:
+        mangle = Mangle("-L 25")
+        call = Call(listener, 4)
+        call.open()
+        strange = drive([call], after(20), stop, 0.02)
+        done = mangle.end()
+        infos = call.tx_info()
+        p = [info[4] / 1e6 for info in infos]
+        tap.ok(
+            done["changed"] > 100 and not strange,
+            f"without option 192: {done['changed']} of them taken off",
+            (done, strange),
+        )
+        for end, info in zip(("client", "server"), infos):
+            # losses 25 packets apart are events of their own, at two packets a round trip
+            tap.ok(
+                0.03 < info[4] / 1e6 < 0.055 and info[21] > 100,
+                f"without option 192: the {end} has p = {info[4] / 1e6:.4f} after {info[21]} feedback packets",
+                (p, info),
+            )
+        call.close()
+
+
 def main():
     dccp.load()
     run("modprobe dccp_tfrc")
@@ -380,6 +405,7 @@ def main():
     run("sysctl -qw net.dccp.default.retries2=2 net.dccp.default.request_retries=1")
     before = dccp.allocations()
     total = 0
+    without_rate()
     for ccid in COUNT:
         with dccp.listen("b", ccid=[ccid]) as listener:
             total += sweep(ccid, listener)

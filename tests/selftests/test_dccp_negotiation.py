@@ -551,6 +551,12 @@ RESPONSES = {
         option(CONFIRM_R, [3]) + option(CONFIRM_L, [249, 249]),
         {0},
     ),
+    # RFC 5622 has no Send Loss Event Rate: it is CCID 3's.
+    "all well, but nothing known of feature 192": (
+        {(kind, 192): option(kind, b"", 192) for kind in (CONFIRM_L, CONFIRM_R)},
+        b"",
+        {0},
+    ),
     "no confirmation": (NOT_CONFIRMED, b"", {"ECOMM"}),
     "a number not offered": (confirm_ccid(3, 3), b"", {"ETIMEDOUT"}),
     "an unknown number": (confirm_ccid(99, 99), b"", {"ETIMEDOUT"}),

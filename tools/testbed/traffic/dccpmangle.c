@@ -48,6 +48,7 @@ static struct {
 	unsigned int per_ms;
 	bool hostile;
 	int sweep;		/* first client port, or 0 */
+	int lacking;		/* no option 192, and one in so many data packets lost */
 	unsigned int share;	/* genuine packets that are changed, percent */
 } cfg = { .count = 10000, .per_ms = 4, .share = 10 };
 
@@ -225,7 +226,7 @@ static void fill(__u8 *d, int len)
 
 static void add_option(struct packet *p)
 {
-	static const __u8 right[] = { 192, 193, 194, 195 };
+	static const __u8 right[] = { 192, 193, 194, 195, 196 };
 	static const __u8 echo[] = { 6, 8, 10 };
 	__u8 o[256];
 	int i, n = 1;
@@ -233,11 +234,11 @@ static void add_option(struct packet *p)
 	fill(o, sizeof(o));
 	switch (rnd(cfg.hostile ? 12 : 9)) {
 	case 0:			/* right length */
-		o[0] = rnd(2) ? 192 : 194;
+		o[0] = 192 + 2 * rnd(3);
 		o[1] = 6;
 		break;
 	case 1:			/* any length that fits */
-		o[0] = right[rnd(4)];
+		o[0] = right[rnd(5)];
 		o[1] = 2 + rnd(30);
 		break;
 	case 2:			/* Loss Intervals, as long as it gets */
@@ -260,17 +261,17 @@ static void add_option(struct packet *p)
 		o[1] = 2 + rnd(20);
 		break;
 	case 6:			/* length beyond the end, or none */
-		o[0] = right[rnd(4)];
+		o[0] = right[rnd(5)];
 		o[1] = rnd(2);
 		put_option(p, o, 2, rnd(2));
 		return;
 	case 7:
-		o[0] = right[rnd(4)];
+		o[0] = right[rnd(5)];
 		o[1] = 250;
 		put_option(p, o, 2 + rnd(4), false);
 		return;
 	case 8:			/* a flood of short ones */
-		o[0] = right[rnd(4)];
+		o[0] = right[rnd(5)];
 		o[1] = 2 + 4 * rnd(2);
 		n = 40;
 		break;
@@ -382,7 +383,7 @@ static void mutate(struct packet *p)
 
 /*
  * The sweep: the client's port says which option all packets of a call carry,
- * an option of 192 to 195 with a length of 0 to 16 and one of three fillings.
+ * an option of 192 to 196 with a length of 0 to 16 and one of three fillings.
  */
 static int sweep_number(const struct packet *p)
 {
@@ -393,13 +394,13 @@ static int sweep_number(const struct packet *p)
 
 static bool sweep_option(struct packet *p, bool first)
 {
-	int n = sweep_number(p), len = n / 4 % 17, how = n / 68 % 3;
+	int n = sweep_number(p), len = n / 5 % 17, how = n / 85 % 3;
 	__u8 o[16];
 
 	memset(o, how == 1 ? 255 : 0, sizeof(o));
 	if (how == 2)
 		fill(o, sizeof(o));
-	o[0] = 192 + n % 4;
+	o[0] = 192 + n % 5;
 	o[1] = len;
 	return put_option(p, o, len < 2 ? 2 : len, first);
 }
@@ -432,6 +433,32 @@ static void sweep(struct packet *p)
 	transmit(p);
 }
 
+/* A peer that knows nothing of option 192: no garbage, but each Nth data packet lost. */
+static void lack(struct packet *p)
+{
+	static int n;
+	int at = header(type(p));
+
+	if ((type(p) == DATA || type(p) == DATAACK) && ++n % cfg.lacking == 0) {
+		dropped++;
+		return;
+	}
+	while (at + 1 < doff(p)) {
+		if (p->d[at] < 32) {
+			at++;
+			continue;
+		}
+		if (p->d[at] == 192 && p->d[at + 1] >= 2) {
+			memset(p->d + at, 0, p->d[at + 1]);	/* padding */
+			changed++;
+			continue;
+		}
+		at += p->d[at + 1] < 2 ? doff(p) : p->d[at + 1];
+	}
+	checksum(p);
+	transmit(p);
+}
+
 /* What the ends send */
 
 static void forward(struct packet *p)
@@ -450,6 +477,10 @@ static void forward(struct packet *p)
 	acks += type(p) == ACK || type(p) == DATAACK;
 	if (cfg.sweep) {
 		sweep(p);
+		return;
+	}
+	if (cfg.lacking) {
+		lack(p);
 		return;
 	}
 	/* An end that goes would be hit after its end only. */
@@ -551,8 +582,10 @@ static noreturn void help(int status)
 	      "  -p PERCENT  of the ends' own packets are changed (10)\n"
 	      "  -s SEED     (1)\n"
 	      "  -x          garbage that calls may die of\n"
-	      "  -S PORT     all calls' options 192 to 195 in turn, by the client's port\n"
-	      "              from PORT on; until standard input ends\n",
+	      "  -S PORT     all calls' options 192 to 196 in turn, by the client's port\n"
+	      "              from PORT on; until standard input ends\n"
+	      "  -L N        no garbage: option 192 is taken off, and each Nth data packet\n"
+	      "              lost; until standard input ends\n",
 	      status ? stderr : stdout);
 	exit(status);
 }
@@ -562,11 +595,12 @@ int main(int argc, char **argv)
 	static const struct timespec ms = { 0, 1000000 };
 	struct pollfd fds[2] = { { .events = POLLIN }, { .events = POLLIN } };
 	unsigned int i;
+	bool endless;
 	int c, big = 4 << 20;
 
 	occupy_standard_fds();
 	state = 1;
-	while ((c = getopt(argc, argv, "n:m:p:s:xS:h")) != -1) {
+	while ((c = getopt(argc, argv, "n:m:p:s:xS:L:h")) != -1) {
 		switch (c) {
 		case 'n':
 			cfg.count = atol(optarg);
@@ -586,6 +620,9 @@ int main(int argc, char **argv)
 		case 'S':
 			cfg.sweep = atoi(optarg);
 			break;
+		case 'L':
+			cfg.lacking = atoi(optarg);
+			break;
 		case 'h':
 			help(0);
 		default:
@@ -601,11 +638,12 @@ int main(int argc, char **argv)
 	setsockopt(in, SOL_SOCKET, SO_RCVBUFFORCE, &big, sizeof(big));
 	setsockopt(out, SOL_SOCKET, SO_SNDBUFFORCE, &big, sizeof(big));
 	fds[0].fd = in;
-	fds[1].fd = cfg.sweep ? 0 : -1;
+	endless = cfg.sweep || cfg.lacking;
+	fds[1].fd = endless ? 0 : -1;
 	puts("ready");
 	fflush(stdout);
-	while (cfg.sweep || made + changed < cfg.count) {
-		c = ppoll(fds, 2, cfg.sweep ? NULL : &ms, NULL);
+	while (endless || made + changed < cfg.count) {
+		c = ppoll(fds, 2, endless ? NULL : &ms, NULL);
 		if (c < 0)
 			die_errno("poll");
 		if (fds[0].revents)
