@@ -236,8 +236,10 @@ void tfrc_tx_send(struct tfrc_tx *tx, u32 size, bool waited, u64 now)
 				    div_u64(min_t(u64, now - tx->t_last,
 						  1ULL << 32), 1000) << 8,
 				    9);
-	if (size)
-		tx->s_mean = tfrc_ewma(tx->s_mean, size << 8, 9);
+	if (size) {
+		tx->sizes[0].bytes += size;
+		tx->sizes[0].packets++;
+	}
 	update_wc(tx, now);
 	tx->t_last = waited ? clamp(due, now - TFRC_CREDIT, now) : now;
 	tx->cost = size ?: TFRC_EMPTY;
@@ -497,6 +499,33 @@ static u64 recv_limit(struct tfrc_tx *tx, const struct tfrc_feedback_in *fb,
 	return tfrc_tx_x_recv(tx);
 }
 
+/*
+ * The segment size is the mean over four loss intervals at least (RFC 4828, 3), so
+ * that a few packets of another size change nothing.
+ */
+static void update_s_mean(struct tfrc_tx *tx, bool loss)
+{
+	u64 bytes = 0, packets = 0;
+	u32 i;
+
+	for (i = 0; i <= TFRC_S_INTERVALS; i++) {
+		bytes += tx->sizes[i].bytes;
+		packets += tx->sizes[i].packets;
+	}
+	if (packets)
+		tx->s_mean = div64_u64(bytes << 8, packets);
+	if (tx->sizes[0].packets >> 24) {
+		tx->sizes[0].bytes /= 2;
+		tx->sizes[0].packets /= 2;
+	}
+	if (!loss)
+		return;
+	for (i = TFRC_S_INTERVALS; i; i--)
+		tx->sizes[i] = tx->sizes[i - 1];
+	tx->sizes[0].bytes = 0;
+	tx->sizes[0].packets = 0;
+}
+
 static u32 sqrt_rtt(u32 rtt)
 {
 	return tfrc_sqrt((u64)rtt << 32);	/* Q32 under the root */
@@ -523,6 +552,7 @@ void tfrc_tx_feedback(struct tfrc_tx *tx, const struct tfrc_feedback_in *fb,
 		tx->r_sqmean = tfrc_ewma(tx->r_sqmean, root, 9);
 	}
 	tx->pinv = fb->pinv;
+	update_s_mean(tx, loss);
 	if (!tx->rtt) {
 		set_nofeedback(tx, now);
 		return;

@@ -22,6 +22,9 @@
  */
 #define TFRC_MIN_PACKETS	3
 
+/* The mean size is that over the current loss interval and so many before. */
+#define TFRC_S_INTERVALS	4
+
 /* A late timer is made up for by as much: the accuracy of pacing, ns. */
 #define TFRC_CREDIT		500000ULL
 
@@ -68,7 +71,9 @@ struct tfrc_reported {
  * @rtt: round-trip time R, us; 0 before the first sample
  * @r_sqmean: mean square root of its samples, sqrt(us) in Q16
  * @t_doubled: tld, last doubling in slow start
- * @s_mean: mean payload, bytes, Q24.8
+ * @s_mean: mean payload at the last feedback, bytes, Q24.8
+ * @sizes: payload, and packets that had any, by loss intervals; the first is
+ *	the current one
  * @started: a packet has been sent
  * @had_feedback: a feedback packet has come
  * @data_limited: of the last interval
@@ -113,6 +118,10 @@ struct tfrc_tx {
 	u32			r_sqmean;
 	u64			t_doubled;
 	u32			s_mean;
+	struct {
+		u64	bytes;
+		u32	packets;
+	}			sizes[TFRC_S_INTERVALS + 1];
 
 	u64			t_nofeedback;
 	u64			t_last;

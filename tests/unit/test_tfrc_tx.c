@@ -27,6 +27,7 @@ struct ref {
 	double	p;
 	double	tld;
 	double	s;
+	double	bytes[5], packets[5];	/* by loss intervals, the current one first */
 	struct {
 		double	x, t;
 	}	set[TFRC_X_RECV_SET + 1];
@@ -130,8 +131,8 @@ static void ref_send(struct ref *r, double size, bool waited, double now)
 {
 	double due = r->last ? ref_due(r, now) : now;
 
-	if (size)
-		r->s = .9 * r->s + .1 * size;
+	r->bytes[0] += size;
+	r->packets[0] += size > 0;
 	r->last = waited ? fmin(fmax(due, now - .0005), now) : now;
 	r->sent[r->n_sent % SENT].t = now;
 	r->sent[r->n_sent++ % SENT].waited = r->wait;
@@ -205,7 +206,7 @@ static void ref_feedback(struct ref *r, double x_recv, double p, double sample,
 			 double t_sent, bool event, bool limited, double now)
 {
 	bool loss = event || p > r->p, first = !r->measured;
-	double limit, end, slack;
+	double limit, end, slack, bytes = 0, packets = 0;
 	int i;
 
 	/* To the microsecond, on which may hang what is two round trips old. */
@@ -215,6 +216,19 @@ static void ref_feedback(struct ref *r, double x_recv, double p, double sample,
 				    sqrt(sample);
 	r->measured = true;
 	r->p = p;
+	/* RFC 4828, 3 */
+	for (i = 0; i < 5; i++) {
+		bytes += r->bytes[i];
+		packets += r->packets[i];
+	}
+	if (packets)
+		r->s = bytes / packets;
+	if (loss) {
+		memmove(r->bytes + 1, r->bytes, 4 * sizeof(*r->bytes));
+		memmove(r->packets + 1, r->packets, 4 * sizeof(*r->packets));
+		r->bytes[0] = 0;
+		r->packets[0] = 0;
+	}
 	r->X_Bps = INFINITY;
 	if (p > 0) {
 		r->X_Bps = segment(r) / (r->R * ref_f(p));
@@ -666,6 +680,37 @@ static void test_header(void)
 	ok(!off(rate(tx.x), eq, 1e-4), "headers: none, if they are not charged");
 	ok(abs((int)tfrc_tx_packet(&tx, 20000) - (int)(eq * .02)) <= 1,
 	   "packet: all of the rate then");
+}
+
+/* RFC 4828, 3: the mean over the current loss interval and four before. */
+static void test_mean_size(void)
+{
+	static const u32 want[] = { 850, 742, 662, 600, 500, 100 };
+	struct tfrc_tx tx;
+	u64 now = START;
+	u32 i, j, bad = 0;
+
+	begin(&tx, &tfrc_sp.defaults, 1000, 100000);
+	for (i = 0; i < 5; i++) {
+		for (j = 0; j < 100; j++)
+			tfrc_tx_send(&tx, 1000, false, now += 10 * MSEC);
+		feed(&tx, 100000, (100 + i) << 8, 100000, 0, now);
+	}
+	ok(tx.s_mean == 1000 << 8, "mean size: of packets that are alike");
+	/*
+	 * Each 1/p is less than the one before: a loss event. The first interval
+	 * had 100 packets, the next one 400 of the large ones.
+	 */
+	for (i = 0; i < 6; i++) {
+		for (j = 0; j < 100; j++)
+			tfrc_tx_send(&tx, 100, false, now += 10 * MSEC);
+		feed(&tx, 100000, (90 - i) << 8, 100000, 0, now);
+		bad += tx.s_mean >> 8 != want[i];
+	}
+	ok(!bad, "mean size: over the current interval and four before");
+	tfrc_tx_send(&tx, 0, false, now += 10 * MSEC);
+	feed(&tx, 100000, 85 << 8, 100000, 0, now);
+	ok(tx.s_mean == 100 << 8, "mean size: not of empty packets");
 }
 
 /* Offer packets about each @gap; send as allowed, @late at most. */
@@ -1149,6 +1194,7 @@ int main(void)
 	test_idle();
 	test_oscillation();
 	test_header();
+	test_mean_size();
 	test_interval();
 	test_scaled_interval();
 	test_flight();

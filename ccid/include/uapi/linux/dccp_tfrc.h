@@ -62,7 +62,8 @@ enum tfrc_variant {
  *	first, if the buffer has room for the whole: other than 0, @packet is for
  *	that interval instead. So clear the buffer
  * @s: segment size in the equation, bytes, as far as the path's MTU allows
- * @s_mean: mean size of the data packets, bytes
+ * @s_mean: mean size of the data packets of the current loss interval and four
+ *	before, by the last feedback, bytes
  * @header: H, bytes
  * @min_interval: Min Interval, us
  * @ccid: congestion control, which names the loss method
