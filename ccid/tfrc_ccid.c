@@ -728,33 +728,25 @@ static int tfrc_hc_tx_getsockopt(struct sock *sk, const int optname, int len,
 
 /**
  * set_u32() - take the value of a socket option
- * @sk: socket
- * @optval: from user space
- * @optlen: its length
  * @to: where it goes
+ * @val: value
  * @low: the least that it may be
  * @high: the greatest
  * @free_low: what is below takes CAP_NET_ADMIN over the network namespace
  * @free_high: and so does what is above
+ * @admin: the caller has that
  *
  * As with TCP's congestion controls, what would take more from the network
  * than the administrator's defaults is not for every program to choose.
  *
- * Return: 0, -EINVAL, -EFAULT or -EPERM.
+ * Return: 0, -EINVAL or -EPERM.
  */
-static int set_u32(struct sock *sk, sockptr_t optval, unsigned int optlen,
-		   u32 *to, u32 low, u32 high, u32 free_low, u32 free_high)
+static int set_u32(u32 *to, u32 val, u32 low, u32 high, u32 free_low,
+		   u32 free_high, bool admin)
 {
-	u32 val;
-
-	if (optlen != sizeof(val))
-		return -EINVAL;
-	if (copy_from_sockptr(&val, optval, sizeof(val)))
-		return -EFAULT;
 	if (val < low || val > high)
 		return -EINVAL;
-	if ((val < free_low || val > free_high) &&
-	    !ns_capable(sock_net(sk)->user_ns, CAP_NET_ADMIN))
+	if (!admin && (val < free_low || val > free_high))
 		return -EPERM;
 	*to = val;
 	return 0;
@@ -764,23 +756,17 @@ static int set_u32(struct sock *sk, sockptr_t optval, unsigned int optlen,
  * S, which may be lowered without a privilege to @free_low. Zero stands for the
  * mean, where that is the default.
  */
-static int set_segment(struct sock *sk, sockptr_t optval, unsigned int optlen,
-		       u32 *to, u32 by_default, u32 free_low)
+static int set_segment(u32 *to, u32 val, u32 by_default, u32 free_low,
+		       bool admin)
 {
-	u32 s = by_default;
-	int err;
-
-	err = set_u32(sk, optval, optlen, &s, by_default ? S_MIN : 0, S_MAX,
-		      free_low, by_default);
-	if (!err && s && s < S_MIN)
-		err = -EINVAL;
-	if (!err)
-		*to = s;
-	return err;
+	if (val && val < S_MIN)
+		return -EINVAL;
+	return set_u32(to, val, by_default ? S_MIN : 0, S_MAX, free_low,
+		       by_default, admin);
 }
 
-static int tfrc_hc_tx_setsockopt(struct sock *sk, int optname, sockptr_t optval,
-				 unsigned int optlen)
+static int tfrc_hc_tx_setsockopt(struct sock *sk, int optname, u32 val,
+				 bool admin)
 {
 	struct tfrc_hc_tx *hc = hc_tx(sk);
 	struct tfrc_params *par = &hc->tx.par, def;
@@ -789,14 +775,13 @@ static int tfrc_hc_tx_setsockopt(struct sock *sk, int optname, sockptr_t optval,
 
 	switch (optname) {
 	case DCCP_SOCKOPT_TFRC_TX_SEGMENT:
-		return set_segment(sk, optval, optlen, &par->s, def.s, 0);
+		return set_segment(&par->s, val, def.s, 0, admin);
 	case DCCP_SOCKOPT_TFRC_TX_HEADER:
-		return set_u32(sk, optval, optlen, &par->header, 0, H_MAX,
-			       def.header, H_MAX);
+		return set_u32(&par->header, val, 0, H_MAX, def.header, H_MAX,
+			       admin);
 	case DCCP_SOCKOPT_TFRC_TX_INTERVAL:
-		return set_u32(sk, optval, optlen, &par->min_interval, 0,
-			       MIN_INTERVAL_MAX, def.min_interval,
-			       MIN_INTERVAL_MAX);
+		return set_u32(&par->min_interval, val, 0, MIN_INTERVAL_MAX,
+			       def.min_interval, MIN_INTERVAL_MAX, admin);
 	default:
 		return -ENOPROTOOPT;
 	}
@@ -983,12 +968,12 @@ static int tfrc_hc_rx_getsockopt(struct sock *sk, const int optname, int len,
 	return give(val, size, len, optval, optlen);
 }
 
-static int tfrc_hc_rx_setsockopt(struct sock *sk, int optname, sockptr_t optval,
-				 unsigned int optlen)
+static int tfrc_hc_rx_setsockopt(struct sock *sk, int optname, u32 val,
+				 bool admin)
 {
 	struct tfrc_rx *rx = hc_rx(sk);
 	struct tfrc_params def;
-	u32 val;
+	u32 number;
 	int err;
 
 	default_params(rx->method, &def);
@@ -999,23 +984,21 @@ static int tfrc_hc_rx_setsockopt(struct sock *sk, int optname, sockptr_t optval,
 		 * The smaller, the longer are the first interval and those in
 		 * virtual packets; and it must be the sender's.
 		 */
-		return set_segment(sk, optval, optlen, &rx->par.s, def.s,
-				   def.s);
+		return set_segment(&rx->par.s, val, def.s, def.s, admin);
 	case DCCP_SOCKOPT_TFRC_RX_HEADER:
 		/* The more, the longer is the first loss interval. */
-		return set_u32(sk, optval, optlen, &rx->par.header, 0, H_MAX,
-			       0, def.header);
+		return set_u32(&rx->par.header, val, 0, H_MAX, 0, def.header,
+			       admin);
 	case DCCP_SOCKOPT_TFRC_RX_DISCOUNT:
-		err = set_u32(sk, optval, optlen, &val, 0, 1, 0, def.discount);
+		err = set_u32(&number, val, 0, 1, 0, def.discount, admin);
 		if (!err)
-			rx->par.discount = val;
+			rx->par.discount = number;
 		return err;
 	case DCCP_SOCKOPT_TFRC_RX_VARIANT:
-		err = set_u32(sk, optval, optlen, &val, 0,
-			      rx->method->variants - 1, 0,
-			      rx->method->free_variant);
+		err = set_u32(&number, val, 0, rx->method->variants - 1, 0,
+			      rx->method->free_variant, admin);
 		if (!err)
-			rx->par.variant = val;
+			rx->par.variant = number;
 		return err;
 	default:
 		return -ENOPROTOOPT;

@@ -121,21 +121,18 @@ static int ccid_dummy_tx_getsockopt(struct sock *sk, const int optname, int len,
 	return ccid_dummy_getsockopt(ccid_dummy_tx(sk), len, optval, optlen);
 }
 
-static int ccid_dummy_setsockopt(struct ccid_dummy *hc, sockptr_t optval)
+static int ccid_dummy_rx_setsockopt(struct sock *sk, int optname, u32 val,
+				    bool admin)
 {
-	return copy_from_sockptr(&hc->value, optval, sizeof(hc->value)) ? -EFAULT : 0;
+	ccid_dummy_rx(sk)->value = val;
+	return 0;
 }
 
-static int ccid_dummy_rx_setsockopt(struct sock *sk, int optname,
-				    sockptr_t optval, unsigned int optlen)
+static int ccid_dummy_tx_setsockopt(struct sock *sk, int optname, u32 val,
+				    bool admin)
 {
-	return ccid_dummy_setsockopt(ccid_dummy_rx(sk), optval);
-}
-
-static int ccid_dummy_tx_setsockopt(struct sock *sk, int optname,
-				    sockptr_t optval, unsigned int optlen)
-{
-	return ccid_dummy_setsockopt(ccid_dummy_tx(sk), optval);
+	ccid_dummy_tx(sk)->value = val;
+	return 0;
 }
 
 static const struct ccid_operations ccid_dummy_ops = {

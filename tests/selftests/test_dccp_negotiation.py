@@ -293,11 +293,46 @@ def options():
 
     load_dummy()
     with dccp.sock("a") as s:
-        for option in (128, 191, 192, 255):
+        for option in (127, 256):
             tap.ok(
                 error_of(s.setsockopt, dccp.SOL_DCCP, option, 1) == "ENOPROTOOPT",
                 f"option {option} without a connection is ENOPROTOOPT",
             )
+        kept = range(128, 256, 11)
+        tap.ok(len(kept) == 12, "there is room for twelve options")
+        for option in kept:
+            tap.ok(
+                error_of(s.getsockopt, dccp.SOL_DCCP, option, 4) == "ENOPROTOOPT",
+                f"option {option} that is not set is ENOPROTOOPT",
+            )
+            for number in (1, option):
+                s.setsockopt(dccp.SOL_DCCP, option, number)
+        got = [s.getsockopt(dccp.SOL_DCCP, option) for option in kept]
+        tap.ok(got == list(kept), "options set without a connection are kept", got)
+        tap.ok(
+            error_of(s.setsockopt, dccp.SOL_DCCP, 129, 1) == "ENOBUFS", "a thirteenth is ENOBUFS"
+        )
+        for bad in (b"abc", bytes(5), bytes(8)):
+            tap.ok(
+                error_of(s.setsockopt, dccp.SOL_DCCP, 128, bad) == "EINVAL",
+                f"{len(bad)} bytes are EINVAL",
+            )
+    # what is set before connect() and listen(), at the client, the server's child, and a client again
+    with dccp.listen("b", ccid=[DUMMY]) as listener, dccp.sock("a", ccid=[DUMMY]) as c:
+        for s, base in ((c, 1000), (listener, 2000)):
+            for option in (191, 255):
+                s.setsockopt(dccp.SOL_DCCP, option, base + option)
+        c.connect(listener.getsockname()[:2])
+        with listener.accept()[0] as s:
+            for name, end, base in (("client", c, 1000), ("child", s, 2000)):
+                got = value(end, 128), value(end, 192)
+                tap.ok(got == (base + 191, base + 255), f"the {name} has what was set before", got)
+        got = [listener.getsockopt(dccp.SOL_DCCP, option) for option in (191, 255)]
+        tap.ok(got == [2191, 2255], "and the listener still", got)
+    with dccp.sock("a", ccid=[2]) as c, dccp.listen("b") as listener:
+        c.setsockopt(dccp.SOL_DCCP, 191, 1)
+        c.connect(listener.getsockname()[:2])
+        tap.ok(dccp.ccids(c) == (2, 2), "a CCID without options connects all the same")
     with dccp.connection(socket.AF_INET, {"ccid": [2]}, {}) as (c, _):
         for option in (128, 192):
             tap.ok(

@@ -307,6 +307,28 @@ def test_privilege(t):
                 )
 
 
+def test_early(t):
+    """Options set before connect() and listen() are those of the connection, as far as the setter may."""
+    for ccid, may, want in ((249, True, (1000, 0, 0)), (249, False, (1000, 36, 10000))):
+        with dccp.listen("b", ccid=[ccid]) as listener, dccp.sock("a", ccid=[ccid]) as client:
+            os.seteuid(0 if may else 65534)
+            try:
+                for s in (client, listener):
+                    for option, value in ((193, 1000), (194, 0), (195, 0), (130, 0)):
+                        s.setsockopt(dccp.SOL_DCCP, option, struct.pack("=I", value))
+            finally:
+                os.seteuid(0)
+            client.connect(listener.getsockname()[:2])
+            with listener.accept()[0] as server:
+                for name, s in (("client", client), ("server", server)):
+                    found = tuple(number(s, option) for option in (193, 194, 195))
+                    t.ok(
+                        found == want and number(s, 130) == 0,
+                        f"CCID {ccid}: set {'with' if may else 'without'} a privilege before the {name} was there",
+                        found,
+                    )
+
+
 def test_path(t):
     """The segment is not larger than what the path takes (RFC 4828, 3)."""
     run("ip route add 10.0.2.1 via 10.0.1.2 mtu 1000", ns="a")
@@ -413,6 +435,7 @@ def main():
     test_ecn(t, net)
     test_options(t)
     test_privilege(t)
+    test_early(t)
     test_path(t)
     test_duplicates(t)
     test_parameters(t)

@@ -3,11 +3,12 @@
  * Socket options of the CCIDs 4, 248, 249 and 250, beside
  * DCCP_SOCKOPT_CCID_RX_INFO and DCCP_SOCKOPT_CCID_TX_INFO.
  *
- * Level SOL_DCCP, all of them a __u32; they can be set once the connection
- * stands. Those of the sender take effect on data sent, those of the receiver
- * on data received. Defaults are module parameters of dccp_tfrc. EINVAL: out of
- * range; EPERM: more from the network than by default, without CAP_NET_ADMIN,
- * as with RX_SEGMENT other than that, since it has to be the sender's.
+ * Level SOL_DCCP, all of them a __u32. Before the connection stands they are kept
+ * for it, and for those of a listener; what the CCID refuses then is ignored. Those
+ * of the sender take effect on data sent, those of the receiver on data received.
+ * Defaults are module parameters of dccp_tfrc. EINVAL: out of range; EPERM: more
+ * from the network than by default, without CAP_NET_ADMIN, as with RX_SEGMENT
+ * other than that, since it has to be the sender's.
  */
 #ifndef _UAPI_LINUX_DCCP_TFRC_H
 #define _UAPI_LINUX_DCCP_TFRC_H
