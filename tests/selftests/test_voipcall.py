@@ -1203,6 +1203,56 @@ def test_foreign(t):
     one.end(signal.SIGTERM)
 
 
+def test_strangers(t):
+    """Over UDP a listener answers a stranger, but talks only to who has the answer: sources can be forged."""
+
+    def udp():
+        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        s.settimeout(1)
+        return s
+
+    # what a caller says first, without a listener
+    ear = in_ns("b", udp)
+    ear.bind((B4, 5010))
+    caller = start("a", "call", B4, "--port", 5010, "--udp", "--timeout", 2)
+    offer = ear.recv(2000)
+    caller.communicate(timeout=60)
+    ear.close()
+
+    report = offer[:8]  # an RR without blocks, which is whole
+    bye = report + struct.pack("!BBH", 0x81, 203, 1) + offer[4:8]
+    wrong = report + struct.pack("!BBH", 0x85, 204, 4) + offer[4:8] + b"VoIP" + bytes(8)
+    for what, then in (
+        ("nothing", []),
+        ("a report", [report]),
+        ("speech", [rtp_packet(n, 160 * n) for n in range(10)]),
+        ("a wrong cookie", [wrong]),
+        ("a goodbye", [bye]),
+    ):
+        listener = Listener("--udp", "--timeout", 4)
+        s = in_ns("a", udp)
+        s.connect((B4, 5004))
+        s.send(offer)
+        answer = s.recv(2000)
+        sent, got = len(offer), len(answer)
+        for data in then:
+            s.send(data)
+            sent += len(data)
+        began = time.monotonic()
+        while time.monotonic() < began + 6:
+            try:
+                got += len(s.recv(2000))
+            except TimeoutError:
+                pass
+        s.close()
+        listener.end(signal.SIGTERM)
+        t.ok(
+            got < 1.5 * sent,
+            f"a stranger's offer and {what}: {got} bytes for {sent}",
+            answer,
+        )
+
+
 def kernel_log():
     """Complaints other than CCID 3's."""
     found = re.compile("BUG:|WARNING:|Oops|general protection|Kernel panic|soft lockup|KASAN|UBSAN")

@@ -100,6 +100,8 @@ struct call *call_new(const struct options *o, int fd, bool caller)
 	c->tx.ssrc = (__u32)random_number();
 	c->tx.start = (__u32)random_number();
 	c->rng = random_number();
+	c->cookie = caller ? 0 : random_number();
+	c->proven = caller || !o->udp;
 	snprintf(c->cname, sizeof(c->cname), "%016llx", random_number());
 	c->clock = clock_offset();
 	c->clock_now = c->clock;
@@ -204,6 +206,16 @@ static void call_offered(struct call *c, const struct rtcp_packet *p)
 	c->next_rtcp = NEVER;
 }
 
+/*
+ * Tell the listener that it may talk, too, with what only who has its answer
+ * can know; again until it is heard, for this may get lost.
+ */
+static void call_ready(struct call *c)
+{
+	if (call_say(c, MSG_READY, false))
+		c->next_rtcp = now(CLOCK_MONOTONIC) + RETRY;
+}
+
 /* The caller learns that the listener is there. */
 static void call_answered(struct call *c, const struct rtcp_packet *p)
 {
@@ -215,10 +227,9 @@ static void call_answered(struct call *c, const struct rtcp_packet *p)
 	c->rx.ours = true;
 	c->rx.has_ssrc = true;
 	c->rx.ssrc = p->ssrc;
+	c->cookie = o.cookie;
 	call_talk(c);
-	/* tells the listener that it may talk, too */
-	call_say(c, MSG_NONE, false);
-	c->next_rtcp = c->start + FIRST_RTCP;
+	call_ready(c);
 }
 
 /* The peer says how much it has sent; the listener, also what it got. */
@@ -260,6 +271,10 @@ static void call_goodbye(struct call *c, const struct rtcp_packet *p)
 	}
 	if (c->state != CALL_TALKING && c->state != CALL_WAITING)
 		return;
+	if (c->state == CALL_WAITING && !c->proven) {
+		call_fail(c, "the caller left before it was ready");
+		return;
+	}
 	c->state = CALL_GRACE;
 	c->stop = at;
 	c->next_frame = NEVER;
@@ -267,6 +282,14 @@ static void call_goodbye(struct call *c, const struct rtcp_packet *p)
 	c->next_progress = NEVER;
 	c->next_state = at + GRACE;
 	c->give_up = at + GRACE + c->opt->timeout;
+}
+
+/* Is the peer at the address that it says? A stranger's offer gets an answer, not a talk. */
+static bool call_proven(struct call *c, enum message msg, const struct rtcp_packet *p)
+{
+	if (msg == MSG_READY && ready_parse(p->app, p->app_len, c->cookie))
+		c->proven = true;
+	return c->proven;
 }
 
 static void call_rtcp(struct call *c, const struct datagram *d, __s64 arrived)
@@ -289,8 +312,10 @@ static void call_rtcp(struct call *c, const struct datagram *d, __s64 arrived)
 		call_offered(c, &p);
 	else if (msg == MSG_ANSWER && c->state == CALL_OFFERING)
 		call_answered(c, &p);
-	else if (c->state == CALL_WAITING && c->offer.codec)
+	else if (c->state == CALL_WAITING && c->offer.codec && call_proven(c, msg, &p))
 		call_talk(c);
+	else if (c->state == CALL_TALKING && c->caller)
+		c->peer_ready = true;
 	if (msg == MSG_END)
 		call_ended(c, &p);
 	if (p.bye && c->state != CALL_DONE)
@@ -324,10 +349,11 @@ static void call_rtp(struct call *c, const struct datagram *d, __s64 arrived)
 	c->heard = now(CLOCK_MONOTONIC);
 	if (c->state == CALL_OFFERING || c->state == CALL_REPORTED)
 		return;
-	if (c->state == CALL_WAITING && c->offer.codec)
-		call_talk(c);
-	else if (c->state == CALL_WAITING)
+	if (c->state == CALL_WAITING && !c->offer.codec)
 		call_adopt(c, &p);
+	else if (c->state == CALL_WAITING && c->proven)
+		call_talk(c);
+	c->peer_ready = true;
 	if (!receiver_add(&c->rx, &p, arrived, d->ce))
 		die("out of memory");
 }
@@ -485,8 +511,12 @@ void call_timers(struct call *c, __s64 at)
 		call_hang_up(c);
 	if (c->next_state <= at && c->state != CALL_DONE)
 		call_step(c, at);
-	if (c->next_rtcp <= at && c->state == CALL_TALKING)
-		call_say(c, MSG_NONE, false);
+	if (c->next_rtcp <= at && c->state == CALL_TALKING) {
+		if (c->caller && !c->peer_ready)
+			call_ready(c);
+		else
+			call_say(c, MSG_NONE, false);
+	}
 	if (c->next_progress <= at && c->state == CALL_TALKING) {
 		report_progress(c, at);
 		c->next_progress += c->opt->interval;

@@ -29,7 +29,7 @@
  */
 enum call_state {
 	CALL_OFFERING,
-	CALL_WAITING,	/* listener: answered, the caller has not spoken yet */
+	CALL_WAITING,	/* listener: answered, the caller is not ready yet */
 	CALL_TALKING,
 	CALL_CLOSING,	/* goodbye said, waiting for the report */
 	CALL_GRACE,	/* listener: goodbye heard, waiting for stragglers */
@@ -49,6 +49,10 @@ enum call_state {
  * @ccid_rx:	CCID of what is received, likewise
  * @offer:	what was agreed
  * @our_seq:	first sequence number of what we send
+ * @cookie:	of the answer, for MSG_READY
+ * @proven:	the peer gets what is sent to its address: DCCP's handshake says so, and
+ *		over UDP the cookie; until then a listener does not talk nor report
+ * @peer_ready:	caller: the listener was heard since it answered
  * @talks:	this end talks
  * @tx:		what it sends
  * @rx:		what it receives
@@ -84,6 +88,9 @@ struct call {
 	int			ccid_rx;
 	struct offer		offer;
 	__u16			our_seq;
+	__u64			cookie;
+	bool			proven;
+	bool			peer_ready;
 	bool			talks;
 	struct sender		tx;
 	struct receiver		rx;

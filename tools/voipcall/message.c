@@ -5,13 +5,13 @@
 #include <string.h>
 #include "message.h"
 
-#define OFFER_VERSION	2
+#define OFFER_VERSION	3
 
 #define OFFER_ONE_WAY	0x01
 #define OFFER_SILENCE	0x02
 #define OFFER_ECN	0x04
 
-/* Version, codec, ptime, flags; DSCP, 0, first number; seed; name of the codec. */
+/* Version, codec, ptime, flags; DSCP, 0, first number; seed; name of the codec; cookie. */
 size_t offer_pack(__u8 *buf, const struct offer *o)
 {
 	buf[0] = OFFER_VERSION;
@@ -24,6 +24,7 @@ size_t offer_pack(__u8 *buf, const struct offer *o)
 	put16(buf + 6, o->seq);
 	put64(buf + 8, o->seed);
 	strncpy((char *)buf + 16, o->codec->name, 4);
+	put64(buf + 20, o->cookie);
 	return OFFER_LEN;
 }
 
@@ -40,9 +41,22 @@ bool offer_parse(struct offer *o, const __u8 *buf, size_t len)
 		.dscp = buf[4] & 63,
 		.seq = get16(buf + 6),
 		.seed = get64(buf + 8),
+		.cookie = get64(buf + 20),
 	};
 	return (o->ptime == PTIME_MAX || o->ptime == o->codec->ptime_min) &&
 	       !strncmp((const char *)buf + 16, o->codec->name, 4);
+}
+
+size_t ready_pack(__u8 *buf, __u64 cookie)
+{
+	put64(buf, cookie);
+	return READY_LEN;
+}
+
+/* Is it the answer's? */
+bool ready_parse(const __u8 *buf, size_t len, __u64 cookie)
+{
+	return len >= READY_LEN && get64(buf) == cookie;
 }
 
 /* Frames not sent, number of figures, the figures as IEEE 754 single precision. */

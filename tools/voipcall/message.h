@@ -19,6 +19,7 @@
  * @dscp:	mark of what the sender of this sends
  * @seq:	its first RTP sequence number
  * @seed:	of the spurts
+ * @cookie:	of the answer: a number that nobody can guess, for MSG_READY; else 0
  */
 struct offer {
 	const struct codec	*codec;
@@ -29,6 +30,7 @@ struct offer {
 	__u8			dscp;
 	__u16			seq;
 	__u64			seed;
+	__u64			cookie;
 };
 
 /* What the APP packets of RTCP say. */
@@ -38,14 +40,18 @@ enum message {
 	MSG_ANSWER,	/* the listener: the same */
 	MSG_END,	/* frames not sent; the listener adds what it received */
 	MSG_ACK,	/* the caller has that */
+	MSG_READY,	/* the caller has the answer: its cookie */
 };
 
-#define OFFER_LEN	20
+#define OFFER_LEN	28
+#define READY_LEN	8
 #define END_LEN		8
 #define MESSAGE_MAX	(END_LEN + 4 * METRICS)
 
 size_t offer_pack(__u8 *buf, const struct offer *o);
 bool offer_parse(struct offer *o, const __u8 *buf, size_t len);
+size_t ready_pack(__u8 *buf, __u64 cookie);
+bool ready_parse(const __u8 *buf, size_t len, __u64 cookie);
 size_t end_pack(__u8 *buf, __u32 not_sent, const double *metrics);
 bool end_parse(const __u8 *buf, size_t len, __u32 *not_sent, double *metrics, bool *has_metrics);
 

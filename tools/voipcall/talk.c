@@ -149,7 +149,10 @@ static size_t message_pack(struct call *c, enum message msg, __u8 *buf)
 	case MSG_OFFER:
 	case MSG_ANSWER:
 		own.seq = c->our_seq;
+		own.cookie = c->cookie;
 		return offer_pack(buf, &own);
+	case MSG_READY:
+		return ready_pack(buf, c->cookie);
 	case MSG_END:
 		if (!c->caller && !receiver_metrics(&c->rx, metrics))
 			die("out of memory");
