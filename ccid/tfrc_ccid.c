@@ -306,7 +306,8 @@ static int tfrc_hc_tx_init(struct ccid *ccid, struct sock *sk)
 	hc->method = ccid_method(ccid);
 	default_params(hc->method, &par);
 	tfrc_tx_init(&hc->tx, &par);
-	hc->tx.scale_interval = hc->method->scale_interval;
+	if (hc->method->scale_interval)
+		hc->tx.interval_s = par.s;
 	return 0;
 }
 
@@ -513,9 +514,9 @@ static void parse(struct tfrc_options *o, const struct sk_buff *skb)
 }
 
 /*
- * RFC 4342, 6 wants the receive rate and the loss event rate. What the latter is, the
- * sender of CCID 4 can tell by the loss intervals (RFC 5622, 8.7), which a peer may
- * send alone.
+ * RFC 4342, 6 wants the receive rate and the loss event rate. What the latter is,
+ * the sender of CCID 4 can tell by the loss intervals (RFC 5622, 8.7), which a
+ * peer may send alone.
  */
 static bool is_feedback(const struct tfrc_hc_tx *hc, const struct tfrc_options *o)
 {
@@ -564,11 +565,13 @@ static void loss_report(struct tfrc_hc_tx *hc, struct tfrc_options *o, u32 wc,
 		for (i = 0; i < min(o->n_li, o->n_drops); i++)
 			o->li[i].drops = min(o->li[i].drops, o->drops[i]);
 	fb->new_event = new_event(hc, o);
-	if (!hc->method->sender_counts || o->n_li < 2)
+	if (!hc->method->sender_counts)
 		return;
-	if (fb->t_sent)
-		fb->pinv = tfrc_tx_pinv(&hc->tx, o->li, o->n_li, wc);
-	else if (!(o->seen & SEEN(TFRC_OPT_LOSS_EVENT_RATE)))
+	/* Without a window counter, which says how long ago: nothing new. */
+	if (o->n_li > 1 && (fb->t_sent || hc->tx.pinv == TFRC_PINV_NONE))
+		fb->pinv = tfrc_tx_pinv(&hc->tx, o->li, o->n_li,
+					fb->t_sent ? wc : hc->tx.wc);
+	else if (fb->pinv == TFRC_PINV_NONE || !fb->t_sent)
 		fb->pinv = hc->tx.pinv;
 }
 
@@ -1009,24 +1012,27 @@ static int tfrc_hc_rx_setsockopt(struct sock *sk, int optname, u32 val,
 
 /*
  * As a receiver: no Ack Vector, but the Loss Event Rate, for which the peer
- * has to count what is no data; and CE is understood. A peer's CCID 4 need not
- * know the feature of the Loss Event Rate, which is CCID 3's.
+ * has to count what is no data; and CE is understood. A peer's CCID 4 may do
+ * without the Loss Event Rate, as loss intervals are enough.
  */
-static const struct ccid_dependency rx_features[] = {
-	{ DCCPF_SEND_ACK_VECTOR, .is_local = true,  .is_mandatory = false, 0 },
-	{ DCCPF_SEND_LEV_RATE,	 .is_local = true,  .is_mandatory = false, 1 },
-	{ DCCPF_SEND_NDP_COUNT,	 .is_local = false, .is_mandatory = true,  1 },
-	{ DCCPF_ECN_INCAPABLE,	 .is_local = true,  .is_mandatory = false, 0 },
-	{ }
-};
+#define RX_FEATURES(rate_is_mandatory) {				\
+	{ DCCPF_SEND_ACK_VECTOR, true,  false, 0 },			\
+	{ DCCPF_SEND_LEV_RATE,	 true,  rate_is_mandatory, 1 },		\
+	{ DCCPF_SEND_NDP_COUNT,	 false, true,  1 },			\
+	{ DCCPF_ECN_INCAPABLE,	 true,  false, 0 },			\
+	{ } }
 
-static const struct ccid_dependency tx_features[] = {
-	{ DCCPF_SEND_ACK_VECTOR, .is_local = false, .is_mandatory = false, 0 },
-	{ DCCPF_SEND_LEV_RATE,	 .is_local = false, .is_mandatory = false, 1 },
-	{ DCCPF_ACK_RATIO,	 .is_local = true,  .is_mandatory = false, 0 },
-	{ DCCPF_SEND_NDP_COUNT,	 .is_local = true,  .is_mandatory = false, 1 },
-	{ }
-};
+#define TX_FEATURES(rate_is_mandatory) {				\
+	{ DCCPF_SEND_ACK_VECTOR, false, false, 0 },			\
+	{ DCCPF_SEND_LEV_RATE,	 false, rate_is_mandatory, 1 },		\
+	{ DCCPF_ACK_RATIO,	 true,  false, 0 },			\
+	{ DCCPF_SEND_NDP_COUNT,	 true,  false, 1 },			\
+	{ } }
+
+static const struct ccid_dependency rx_features[] = RX_FEATURES(true);
+static const struct ccid_dependency tx_features[] = TX_FEATURES(true);
+static const struct ccid_dependency rx_features_sp[] = RX_FEATURES(false);
+static const struct ccid_dependency tx_features_sp[] = TX_FEATURES(false);
 
 static const struct ccid_operations tfrc_template = {
 	.owner			  = THIS_MODULE,
@@ -1072,6 +1078,10 @@ static int __init tfrc_init(void)
 		tfrc_ops[i] = tfrc_template;
 		tfrc_ops[i].ccid_id = methods[i]->ccid;
 		tfrc_ops[i].ccid_name = methods[i]->name;
+		if (methods[i]->sender_counts) {
+			tfrc_ops[i].ccid_deps[0] = rx_features_sp;
+			tfrc_ops[i].ccid_deps[1] = tx_features_sp;
+		}
 	}
 	restrict_ccids();
 	for (i = 0; i < ARRAY_SIZE(tfrc_ops); i++) {

@@ -48,10 +48,26 @@ static u64 initial_rate(const struct tfrc_tx *tx)
 	return tfrc_bytes_rate(window, tx->rtt * 1000ULL);
 }
 
+/*
+ * The equation's rate is that of the payload of packets of mean size, less what
+ * their headers take. Where it limits, a packet of another size pays for its
+ * own header, from the rate with headers.
+ */
+static void set_paced(struct tfrc_tx *tx, u64 x_inst)
+{
+	u32 s = tfrc_mean(tx->s_mean);
+
+	tx->x_inst = x_inst;
+	tx->header_paid = tx->x == tx->x_calc ? tx->par.header : 0;
+	tx->x_paid = x_inst;
+	if (tx->header_paid)
+		tx->x_paid = div_u64(x_inst * (s + tx->header_paid), s);
+}
+
 static void set_rate(struct tfrc_tx *tx, u64 x)
 {
 	tx->x = clamp(x, least_rate(tx), TFRC_RATE_MAX);
-	tx->x_inst = tx->x;
+	set_paced(tx, tx->x);
 }
 
 /**
@@ -124,12 +140,10 @@ u32 tfrc_tx_rto(const struct tfrc_tx *tx)
 /* The least time from a packet to the next, ns. */
 static u64 least_gap(const struct tfrc_tx *tx, u32 size)
 {
-	u32 s = tfrc_tx_segment(tx);
+	u32 s = min(tx->interval_s, tx->s_max);
 	u64 gap = 1000ULL * tx->par.min_interval;
 
-	if (tx->scale_interval)
-		gap = div_u64(gap * (s - min(size, s)), s);
-	return gap;
+	return s ? div_u64(gap * (s - min(size, s)), s) : gap;
 }
 
 /**
@@ -194,7 +208,7 @@ u64 tfrc_tx_due(struct tfrc_tx *tx, u64 now)
 
 	if (!tx->t_last)
 		return now;
-	due = tx->t_last + tfrc_spacing(tx->cost, tx->x_inst);
+	due = tx->t_last + tfrc_spacing(tx->cost, tx->x_paid);
 	tx->limited |= due > now;
 	i = (tx->n_recent - 1) % TFRC_MIN_PACKETS;
 	due = max(due, tx->t_last + tx->recent[i].gap);
@@ -242,26 +256,24 @@ void tfrc_tx_send(struct tfrc_tx *tx, u32 size, bool waited, u64 now)
 	}
 	update_wc(tx, now);
 	tx->t_last = waited ? clamp(due, now - TFRC_CREDIT, now) : now;
-	tx->cost = size ?: TFRC_EMPTY;
+	tx->cost = max_t(u32, size + tx->header_paid, size ?: TFRC_EMPTY);
 	tx->recent[tx->n_recent % TFRC_MIN_PACKETS].time = now;
-	tx->recent[tx->n_recent++ % TFRC_MIN_PACKETS].gap =
-		least_gap(tx, tx->cost);
+	tx->recent[tx->n_recent++ % TFRC_MIN_PACKETS].gap = least_gap(tx, size);
 	if (!tx->t_nofeedback)
 		set_nofeedback(tx, now);
 	tx->idle = false;
 }
 
 /*
- * The least interval, us, of packets that take the rate @x with @header bytes
- * each: Min Interval, or of that 1 - s/S for what they have room for.
+ * The least interval, us, of packets that the rate has room for: Min Interval,
+ * or of that 1 - s/S.
  */
-static u32 least_interval(const struct tfrc_tx *tx, u64 x, u32 header)
+static u32 least_interval(const struct tfrc_tx *tx)
 {
-	u32 us = tx->par.min_interval, s = tfrc_tx_segment(tx);
-	u64 bytes = mul_u64_u32_div(x, us, 1000000) >> TFRC_RATE_SHIFT;
+	u32 us = tx->par.min_interval, s = min(tx->interval_s, tx->s_max);
+	u64 bytes = mul_u64_u32_div(tx->x_paid, us, 1000000) >> TFRC_RATE_SHIFT;
 
-	return tx->scale_interval ?
-	       div64_u64((u64)us * (s + header), s + bytes) : us;
+	return s ? div64_u64((u64)us * (s + tx->header_paid), s + bytes) : us;
 }
 
 /**
@@ -269,23 +281,15 @@ static u32 least_interval(const struct tfrc_tx *tx, u64 x, u32 header)
  * @tx: sender
  * @us: interval, us
  *
- * Where the equation limits the rate, a packet of another size than the mean
- * changes what headers take of it.
- *
  * Return: bytes, at most 65535.
  */
 u32 tfrc_tx_packet(const struct tfrc_tx *tx, u32 us)
 {
-	u32 s = tfrc_mean(tx->s_mean), header = 0;
-	u64 x = tx->x_inst, bytes;
+	u64 bytes;
 
-	if (tx->par.header && tx->x == tx->x_calc) {
-		header = tx->par.header;
-		x = div_u64(x * (s + header), s);
-	}
-	us = max(us, least_interval(tx, x, header));
-	bytes = mul_u64_u32_div(x, us, 1000000) >> TFRC_RATE_SHIFT;
-	bytes -= min_t(u64, bytes, header);
+	us = max(us, least_interval(tx));
+	bytes = mul_u64_u32_div(tx->x_paid, us, 1000000) >> TFRC_RATE_SHIFT;
+	bytes -= min_t(u64, bytes, tx->header_paid);
 	return min(bytes, 65535ULL);
 }
 
@@ -500,8 +504,8 @@ static u64 recv_limit(struct tfrc_tx *tx, const struct tfrc_feedback_in *fb,
 }
 
 /*
- * The segment size is the mean over four loss intervals at least (RFC 4828, 3), so
- * that a few packets of another size change nothing.
+ * The segment size is the mean over four loss intervals at least (RFC 4828, 3),
+ * so that a few packets of another size change nothing.
  */
 static void update_s_mean(struct tfrc_tx *tx, bool loss)
 {
@@ -514,7 +518,7 @@ static void update_s_mean(struct tfrc_tx *tx, bool loss)
 	}
 	if (packets)
 		tx->s_mean = div64_u64(bytes << 8, packets);
-	if (tx->sizes[0].packets >> 24) {
+	if (tx->sizes[0].packets >> 16) {
 		tx->sizes[0].bytes /= 2;
 		tx->sizes[0].packets /= 2;
 	}
@@ -569,8 +573,8 @@ void tfrc_tx_feedback(struct tfrc_tx *tx, const struct tfrc_feedback_in *fb,
 	tx->had_feedback = true;
 	/* RFC 5348, 4.5. */
 	if (root)
-		tx->x_inst = clamp(mul_u64_u32_div(tx->x, tx->r_sqmean, root),
-				   least_rate(tx), TFRC_RATE_MAX);
+		set_paced(tx, clamp(mul_u64_u32_div(tx->x, tx->r_sqmean, root),
+				    least_rate(tx), TFRC_RATE_MAX));
 	set_nofeedback(tx, now);
 }
 

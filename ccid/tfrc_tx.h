@@ -60,11 +60,13 @@ struct tfrc_reported {
  * struct tfrc_tx - sender's state
  * @par: parameters of the method
  * @s_max: payload that fits the path's MTU, bytes
- * @scale_interval: of a packet smaller than the segment, as large a part of
- *	@par.min_interval as it is smaller counts, not all of it
+ * @interval_s: if not 0, of a packet smaller than so many bytes, or the path's
+ *	segment, as large a part of @par.min_interval counts as it is smaller
  * @x: allowed rate X
  * @x_calc: rate of the equation, X_Bps; TFRC_RATE_MAX while p = 0
  * @x_inst: @x after the reduction of oscillations, RFC 5348, 4.5
+ * @x_paid: the same with headers, where packets pay for theirs
+ * @header_paid: of each packet, bytes; 0 where the equation does not limit
  * @x_recv_set: receive rates and when they came; the initial one is infinite
  * @n_recv: how many
  * @pinv: 1/p, Q24.8
@@ -83,7 +85,7 @@ struct tfrc_reported {
  * @recent: when the last packets were sent, and the least time from each to
  *	the next
  * @n_recent: how many there have been
- * @cost: its size, bytes
+ * @cost: its size, and headers as far as they are paid for, bytes
  * @limited: a packet had to wait for its time since the last one noted
  * @wc: window counter; 4 bits of it are sent
  * @t_wc: when it took that value
@@ -99,11 +101,13 @@ struct tfrc_reported {
 struct tfrc_tx {
 	struct tfrc_params	par;
 	u32			s_max;
-	bool			scale_interval;
+	u32			interval_s;
 
 	u64			x;
 	u64			x_calc;
 	u64			x_inst;
+	u64			x_paid;
+	u32			header_paid;
 	struct {
 		u64	x;
 		u64	time;

@@ -23,6 +23,7 @@ static double rate(u64 x)
 struct ref {
 	struct tfrc_params par;
 	double	X, X_Bps, X_inst;
+	double	X_paid, header;		/* with headers, where these are paid for */
 	double	R, R_sqmean;
 	double	p;
 	double	tld;
@@ -40,7 +41,7 @@ struct ref {
 	double	rto;
 	double	last, cost;
 	double	when[3], gap[3];	/* of the last packets, the newest first */
-	bool	scale;			/* Min Interval is for empty packets */
+	double	scale;			/* Min Interval is for smaller packets */
 	bool	wait;			/* a packet does */
 	struct {
 		double	t;
@@ -67,10 +68,18 @@ static double initial_rate(const struct ref *r)
 	return fmin(4 * mss, fmax(2 * mss, 4380)) / r->R;
 }
 
+/* RFC 4828, 3, for each packet by itself */
+static void pace(struct ref *r, double x)
+{
+	r->X_inst = x;
+	r->header = r->X == r->X_Bps ? r->par.header : 0;
+	r->X_paid = x * (mean_size(r) + r->header) / mean_size(r);
+}
+
 static void allow(struct ref *r, double x)
 {
 	r->X = fmax(x, mean_size(r) / 64);
-	r->X_inst = r->X;
+	pace(r, r->X);
 }
 
 static double max_recv(const struct ref *r)
@@ -118,7 +127,7 @@ static void ref_start(struct ref *r, const struct tfrc_params *par, double size,
 /* No packet waits longer than t_mbi, RFC 5348, 3.1. */
 static double ref_due(struct ref *r, double now)
 {
-	double due = r->last + fmin(r->cost / r->X_inst, TFRC_T_MBI);
+	double due = r->last + fmin(r->cost / r->X_paid, TFRC_T_MBI);
 
 	if (!r->last)
 		return now;
@@ -137,13 +146,13 @@ static void ref_send(struct ref *r, double size, bool waited, double now)
 	r->sent[r->n_sent % SENT].t = now;
 	r->sent[r->n_sent++ % SENT].waited = r->wait;
 	r->wait = false;
-	r->cost = size ? size : 36;
+	r->cost = size ? size + r->header : 36;
 	memmove(r->when + 1, r->when, 2 * sizeof(*r->when));
 	memmove(r->gap + 1, r->gap, 2 * sizeof(*r->gap));
 	r->when[0] = now;
 	r->gap[0] = r->par.min_interval / 1e6;
 	if (r->scale)
-		r->gap[0] *= fmax(0, 1 - r->cost / segment(r));
+		r->gap[0] *= fmax(0, 1 - size / r->scale);
 	if (r->nofeedback == INFINITY)
 		restart_timer(r, now);
 	r->idle = false;
@@ -264,7 +273,7 @@ static void ref_feedback(struct ref *r, double x_recv, double p, double sample,
 		update(r, limit, now);
 	}
 	r->feedback = true;
-	r->X_inst = fmax(r->X * r->R_sqmean / sqrt(sample), mean_size(r) / 64);
+	pace(r, fmax(r->X * r->R_sqmean / sqrt(sample), mean_size(r) / 64));
 	restart_timer(r, now);
 }
 
@@ -310,12 +319,24 @@ static bool off(double got, double want, double tolerance)
 	return fabs(got - want) > want * tolerance + .1;
 }
 
+/* Which of two limits counts may hang on the last digit, and with it the headers. */
+static void same_limit(struct pair *c)
+{
+	struct ref *r = &c->r;
+
+	if (fabs(r->X - r->X_Bps) > 2 * c->tolerance * r->X_Bps + .1)
+		return;
+	r->header = c->tx.header_paid;
+	r->X_paid = r->X_inst * (mean_size(r) + r->header) / mean_size(r);
+}
+
 static void compare(struct pair *c)
 {
 	const struct tfrc_tx *tx = &c->tx;
 	const struct ref *r = &c->r;
 	double tolerance = c->tolerance, x_recv = max_recv(r);
 
+	same_limit(c);
 	c->rates += off(rate(tx->x), r->X, tolerance) ||
 		    off(rate(tx->x_inst), r->X_inst, tolerance) ||
 		    off(rate(tx->x_calc), r->X_Bps, tolerance);
@@ -366,7 +387,7 @@ static void pair_offer(struct pair *c, u64 *now, u32 size)
 	double slack = 2e-6 + (c->tolerance + .1 / c->r.X_inst) *
 			      fabs(want - c->r.last);
 	double early = c->r.last - *now / 1e9 +
-		       fmin(c->r.cost / c->r.X_inst, TFRC_T_MBI);
+		       fmin(c->r.cost / c->r.X_paid, TFRC_T_MBI);
 	bool waited = false;
 
 	c->dues += fabs(due / 1e9 - want) > slack;
@@ -741,6 +762,40 @@ static u32 paced(struct tfrc_tx *tx, u64 *sent, u32 n, u64 gap, u64 late,
 	return i;
 }
 
+/*
+ * A codec that takes what tfrc_tx_packet() says can send it, from the first packet
+ * on, however long the mean size is that of another mode.
+ */
+static void test_modes(void)
+{
+	static const u32 sizes[] = { 20, 60, 172, 400, 1000 };
+	u64 bad = 0, sent, now;
+	struct tfrc_tx tx;
+	u32 i, j, k, b;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		begin(&tx, &tfrc_sp.defaults, sizes[i], 240000);
+		now = START;
+		for (j = 0; j < 3000; j++)
+			tfrc_tx_send(&tx, sizes[i], false, now += 20 * MSEC);
+		feed(&tx, 10000000, 20 << 8, 240000, 0, now);
+		for (k = 20; k <= 200; k += 20) {
+			b = tfrc_tx_packet(&tx, k * 1000);
+			now += SEC;
+			for (sent = 0; sent < 10; sent++) {
+				u64 due = tfrc_tx_due(&tx, now);
+
+				/* a byte more or less than it would be */
+				bad += sent && (due > now + k * MSEC / b ||
+						due + 2 * k * MSEC / b < now);
+				tfrc_tx_send(&tx, b, due > now, max(due, now));
+				now += k * MSEC;
+			}
+		}
+	}
+	ok(!bad, "packet: what it says can be sent at once, whatever was before");
+}
+
 /* RFC 5622, 5: no more than three packets in 30 ms. */
 static void test_interval(void)
 {
@@ -780,12 +835,11 @@ static void test_scaled_interval(void)
 	u32 i, j;
 
 	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
-		u32 cost = sizes[i] ?: TFRC_EMPTY;
-		double gap = .01 * fmax(0, 1 - cost / 1460.);
+		double gap = .01 * fmax(0, 1 - sizes[i] / 1460.);
 
 		begin(&tx, &tfrc_vp_packet.defaults, 200, 1000);
-		tx.scale_interval = true;
-		tx.x_inst = TFRC_RATE_MAX;
+		tx.interval_s = 1460;
+		tx.x_paid = TFRC_RATE_MAX;
 		for (j = 0; j < 9; j++) {
 			sent[j] = tfrc_tx_due(&tx, j ? sent[j - 1] : START);
 			tfrc_tx_send(&tx, sizes[i], true, sent[j]);
@@ -795,19 +849,19 @@ static void test_scaled_interval(void)
 	ok(!bad, "Min Interval, scaled: (1 - s/S) of it");
 
 	begin(&tx, &tfrc_vp_packet.defaults, 200, 1000);
-	tx.scale_interval = true;
-	tx.x_inst = TFRC_RATE_MAX;
+	tx.interval_s = 1460;
+	tx.x_paid = TFRC_RATE_MAX;
 	paced(&tx, sent, n, 0, 2 * MSEC, &bytes, true);
 	gaps = .01 * (n - 1 - bytes / 1460.);
 	ok((sent[n - 1] - sent[0]) / 1e9 > gaps,
 	   "Min Interval, scaled: with sizes that vary, and late timers");
 
 	begin(&tx, &tfrc_vp_packet.defaults, 200, 1000);
-	tx.scale_interval = true;
+	tx.interval_s = 1460;
 	feed(&tx, 10000000, 100 << 8, 100000, 0, START + MSEC);
 	for (i = 1; i <= 10000; i += 7) {
 		double room = tfrc_tx_packet(&tx, i);
-		double at = rate(tx.x_inst) * 236 / 200;	/* with H */
+		double at = rate(tx.x_paid);
 		double us = 1e6 * (room + 36.5) / at, error = 1e6 / at + 1;
 		double least = 10000 * (1 - room / 1460);
 
@@ -856,20 +910,20 @@ static void test_pacing(void)
 	u32 i, bad = 0;
 
 	begin(&tx, &plain, 200, 100000);
-	tx.x_inst = 1000000 << 6;
+	tx.x_paid = 1000000 << 6;
 	paced(&tx, sent, n, 0, 0, &bytes, true);
 	ok(!off(bytes / ((sent[n - 1] - START) / 1e9), 1000000, 1e-3),
 	   "pacing: by bytes, with packets of all sizes");
 	/* A timer that is later than that is no credit. */
 	begin(&tx, &plain, 200, 100000);
-	tx.x_inst = 1000000 << 6;
+	tx.x_paid = 1000000 << 6;
 	paced(&tx, sent, n, 0, 20 * MSEC, NULL, false);
 	for (i = 1; i < n; i++)
 		bad += sent[i] - sent[i - 1] + TFRC_CREDIT <
-		       tfrc_spacing(200, tx.x_inst);
+		       tfrc_spacing(200, tx.x_paid);
 	for (i = 8; i < n; i++)
 		bad += sent[i] - sent[i - 8] + TFRC_CREDIT <
-		       8 * tfrc_spacing(200, tx.x_inst);
+		       8 * tfrc_spacing(200, tx.x_paid);
 	ok(!bad, "pacing: at most half a millisecond early");
 	begin(&tx, &plain, 200, 100000);
 	tfrc_tx_send(&tx, 0, false, START);
@@ -1005,7 +1059,7 @@ static void test_limited(void)
 	begin(&tx, &plain, 1000, 100000);
 	tfrc_tx_send(&tx, 1000, false, now);
 	tfrc_tx_note(&tx, 1, now);
-	tx.x_inst = TFRC_RATE_MAX / 2;
+	tx.x_paid = TFRC_RATE_MAX / 2;
 	now += MSEC;
 	tx.limited = true;
 	tfrc_tx_note(&tx, 2, now);	/* too soon to be noted */
@@ -1195,6 +1249,7 @@ int main(void)
 	test_oscillation();
 	test_header();
 	test_mean_size();
+	test_modes();
 	test_interval();
 	test_scaled_interval();
 	test_flight();
