@@ -462,10 +462,18 @@ class World:
 
     def listeners(self):
         """Commands of those who take the calls, by a name."""
+        calls = [f for f in self.flows.values() if f["kind"] == "call" and "ccid" in f]
+        lists = {}
+        for node, transport in self._transports():
+            ccids = sorted({f["ccid"] for f in calls if f["to"] == node}, reverse=True)
+            # experimental ones have to be asked for
+            asked = transport == "dccp" and max(ccids) >= 248
+            lists[node, transport] = f" --ccid {','.join(map(show, ccids))}" if asked else ""
         return {
             f"{node}.{transport}": f"ip netns exec {node} voipcall listen --port {CALL_PORT[transport]} --json"
             + " --udp" * (transport == "udp")
-            for node, transport in self._transports()
+            + ccids
+            for (node, transport), ccids in lists.items()
         }
 
     def lossy(self):
