@@ -177,7 +177,7 @@ def test_tcp(t):
     put("abe")
     watch = Watch()
     seconds = 5 if LONG else 3
-    with Load(seconds=seconds, warmup=1, poll=watch, every=0.1) as load:
+    with Load(seconds=seconds, warmup=1, poll=watch, every=0.05) as load:
         load.tcp(flows=4, id=1)
         load.udp(pps=50, size=172, dscp=46, id=9)
         back = backwards(seconds - 1)

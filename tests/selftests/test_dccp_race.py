@@ -56,7 +56,7 @@ def connect(end, listener):
             with c, s:
                 if DUMMY in dccp.ccids(c):
                     ours += 1
-                    c.setsockopt(dccp.SOL_DCCP, 192, 1)
+                    c.setsockopt(dccp.SOL_DCCP, 193, 1)
                     s.getsockopt(dccp.SOL_DCCP, 128, 16)
                 else:
                     others += 1

@@ -42,7 +42,7 @@ def main():
     net = Net(delay=120)
     # what is offered is well above what is allowed
     for p, large, small, seconds in (
-        ((0.02, 60, 400, 55), (0.1, 20, 130, 140)) if LONG else ((0.1, 20, 130, 70),)
+        ((0.02, 60, 400, 55), (0.1, 20, 130, 140)) if LONG else ((0.1, 20, 130, 45),)
     ):
         reference = sent(net, 248, 1000, large, p, 3 * seconds)
         for ccid, loss in ((249, p), (250, p / 10)) if LONG else ((249, p),):

@@ -289,7 +289,7 @@ static void parts(void)
 {
 	static const u32 of[] = { 950, 700, 600, 400, 300 };
 	static const double rates[] = { .01, .1 };
-	u32 seconds = unit_samples(1000) + WARM, i, j;
+	u32 seconds = unit_samples(400) + WARM, i, j;
 	double worst = 0;
 
 	for (i = 0; i < ARRAY_SIZE(rates); i++) {
@@ -326,8 +326,8 @@ static void wire(void)
 	};
 	static const u32 of[] = { 1, 20, 172, 600, 1460 };
 	static const double rates[] = { .02, .1, .3 };
-	u32 seconds = unit_samples(1000) + WARM, i, j, k;
-	double most = seconds < 1000 ? 1.6 : 1.1;	/* a short run scatters */
+	u32 seconds = unit_samples(400) + WARM, i, j, k;
+	double most = seconds < 400 ? 1.6 : 1.1;	/* a short run scatters */
 
 	for (i = 0; i < ARRAY_SIZE(rates); i++) {
 		double p = rates[i];
