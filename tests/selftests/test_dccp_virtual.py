@@ -6,7 +6,7 @@
 Under losses per packet for 249, in proportion to the packets' size for 250.
 tests/unit/test_tfrc_flow.c has the whole range of loss rates, in runs that are
 long enough to gate 10 %. What the emulated machine can do in a minute or two
-has a standard error of 4 %, so here the gate is those 10 % and twice that.
+has a standard error of 4 to 5 %, so here the gate is 18 %, chosen when it was 4.
 """
 
 import dccp
