@@ -87,6 +87,8 @@ def configurations():
         yield "fq_codel", backlog, 0, f"fq_codel limit {big} ecn memory_limit 100mb"
         yield "fq", backlog, 0, f"fq limit {big} flow_limit {big}"
         yield "cake", backlog, 0, "cake memlimit 100mb"
+        # Shaped, but never so slow that it has to wait.
+        yield "cake, shaped", backlog, 0, "cake memlimit 100mb bandwidth 100gbit diffserv4"
         for colour, green in COLOURS.items():
             yield f"abe, below min, {colour}", backlog, green, abe(backlog, False, "packets")
         for unit, spacing, (colour, green) in itertools.product(
