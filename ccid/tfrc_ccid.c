@@ -8,7 +8,8 @@
  * with DCCP: options, timers, socket options.
  *
  * A packet that may not be sent yet waits for a high-resolution timer, which
- * also stands for the nofeedback timer. It holds no reference of the socket,
+ * also stands for the nofeedback timer, and sends the feedback that waits for a
+ * packet of data to ride on. It holds no reference of the socket,
  * which would live on after its end for as long as that, and has memory of its
  * own, as it may be waiting for the socket's lock while its half-connection
  * goes. That lasts for an RCU grace period more.
@@ -186,6 +187,8 @@ struct tfrc_timer {
  * @t_due: when the packet that waits may be sent
  * @waiting: one does
  * @queued: there was another packet behind the last one
+ * @t_ack: when feedback goes alone that waits for a packet to ride on; 0: none
+ *	does
  * @feedback_seen: feedback has come
  * @seq: sequence number of the last one
  * @ackno: its acknowledgment number
@@ -196,6 +199,7 @@ struct tfrc_hc_tx {
 	const struct tfrc_method *method;
 	struct tfrc_timer	*timer;
 	u64			t_due;
+	u64			t_ack;
 	bool			waiting;
 	bool			queued;
 	bool			feedback_seen;
@@ -207,6 +211,39 @@ struct tfrc_hc_tx {
 static struct tfrc_hc_tx *hc_tx(const struct sock *sk)
 {
 	return ccid_priv(dccp_sk(sk)->dccps_hc_tx_ccid);
+}
+
+/**
+ * struct tfrc_hc_rx - receiving half-connection
+ * @rx: TFRC
+ * @due: why feedback is due that has not been sent, an enum tfrc_feedback
+ */
+struct tfrc_hc_rx {
+	struct tfrc_rx		rx;
+	u8			due;
+};
+
+static struct tfrc_hc_rx *hc_rx(const struct sock *sk)
+{
+	return ccid_priv(dccp_sk(sk)->dccps_hc_rx_ccid);
+}
+
+/* Is it a half-connection of this module? The other may be the kernel's. */
+static bool is_ours(const struct ccid *ccid)
+{
+	return ccid && ccid->ccid_ops >= tfrc_ops &&
+	       ccid->ccid_ops < tfrc_ops + ARRAY_SIZE(tfrc_ops);
+}
+
+static bool feedback_due(const struct sock *sk)
+{
+	return is_ours(dccp_sk(sk)->dccps_hc_rx_ccid) && hc_rx(sk)->due;
+}
+
+static void send_feedback(struct sock *sk)
+{
+	dccp_sk(sk)->dccps_hc_rx_insert_options = 1;
+	dccp_send_ack(sk);
 }
 
 static void timer_start(struct tfrc_timer *t, u64 when)
@@ -225,6 +262,8 @@ static void arm(struct tfrc_hc_tx *hc)
 
 	if (hc->waiting && (!when || hc->t_due < when))
 		when = hc->t_due;
+	if (hc->t_ack && (!when || hc->t_ack < when))
+		when = hc->t_ack;
 	if (!when || (hrtimer_is_queued(&hc->timer->timer) &&
 		      hrtimer_get_expires_ns(&hc->timer->timer) == when))
 		return;
@@ -249,6 +288,11 @@ static void expired(struct sock *sk, struct tfrc_hc_tx *hc)
 	if (hc->tx.t_nofeedback && hc->tx.t_nofeedback <= now) {
 		tfrc_tx_expired(&hc->tx, now);
 		trace_tfrc_feedback(sk, hc->method->ccid, &hc->tx, 0, 0, true);
+	}
+	if (hc->t_ack && hc->t_ack <= now) {
+		hc->t_ack = 0;
+		if (feedback_due(sk))
+			send_feedback(sk);
 	}
 	if (hc->waiting && hc->t_due <= now)
 		dequeue(sk);		/* tfrc_hc_tx_send() arms the timer */
@@ -360,6 +404,20 @@ static void grow_window(struct sock *sk, const struct tfrc_tx *tx)
 		inet_csk_schedule_ack(sk);
 }
 
+/*
+ * Feedback that is due rides on a packet of data, if the path's MTU has room
+ * for both.
+ */
+static void ride(struct sock *sk, const struct sk_buff *skb)
+{
+	if (skb->len + TFRC_FEEDBACK_BYTES > dccp_sk(sk)->dccps_mss_cache) {
+		send_feedback(sk);
+		return;
+	}
+	dccp_sk(sk)->dccps_hc_rx_insert_options = 1;
+	inet_csk_schedule_ack(sk);
+}
+
 static int tfrc_hc_tx_send(struct sock *sk, struct sk_buff *skb)
 {
 	struct tfrc_hc_tx *hc = hc_tx(sk);
@@ -384,6 +442,8 @@ static int tfrc_hc_tx_send(struct sock *sk, struct sk_buff *skb)
 	tfrc_tx_send(&hc->tx, skb->len, hc->waiting || hc->queued, now);
 	hc->waiting = false;
 	hc->queued = skb_queue_len(&sk->sk_write_queue) > 1;
+	if (feedback_due(sk))
+		ride(sk, skb);
 	arm(hc);
 	DCCP_SKB_CB(skb)->dccpd_ccval = hc->tx.wc & 15;
 	/* Each time: the application's IP_TOS overwrites it. */
@@ -541,6 +601,26 @@ static bool new_event(struct tfrc_hc_tx *hc, const struct tfrc_options *o)
 	return news;
 }
 
+/*
+ * What the intervals say of 1/p, with those that were told before. If some are
+ * missing, the Loss Event Rate counts, if there is one.
+ */
+static void count_intervals(struct tfrc_hc_tx *hc, struct tfrc_options *o, u32 wc,
+			    struct tfrc_feedback_in *fb)
+{
+	bool complete;
+	u32 n = tfrc_tx_merge(&hc->tx, o->li, o->n_li, &complete);
+
+	if (!complete && fb->pinv != TFRC_PINV_NONE)
+		return;
+	/* Without a window counter, which says how long ago: nothing new. */
+	if (n > 1 && (fb->t_sent || hc->tx.pinv == TFRC_PINV_NONE))
+		fb->pinv = tfrc_tx_pinv(&hc->tx, o->li, n,
+					fb->t_sent ? wc : hc->tx.wc);
+	else if (fb->pinv == TFRC_PINV_NONE || !fb->t_sent)
+		fb->pinv = hc->tx.pinv;
+}
+
 /* What the options say of loss. */
 static void loss_report(struct tfrc_hc_tx *hc, struct tfrc_options *o, u32 wc,
 			struct tfrc_feedback_in *fb)
@@ -565,14 +645,8 @@ static void loss_report(struct tfrc_hc_tx *hc, struct tfrc_options *o, u32 wc,
 		for (i = 0; i < min(o->n_li, o->n_drops); i++)
 			o->li[i].drops = min(o->li[i].drops, o->drops[i]);
 	fb->new_event = new_event(hc, o);
-	if (!hc->method->sender_counts)
-		return;
-	/* Without a window counter, which says how long ago: nothing new. */
-	if (o->n_li > 1 && (fb->t_sent || hc->tx.pinv == TFRC_PINV_NONE))
-		fb->pinv = tfrc_tx_pinv(&hc->tx, o->li, o->n_li,
-					fb->t_sent ? wc : hc->tx.wc);
-	else if (fb->pinv == TFRC_PINV_NONE || !fb->t_sent)
-		fb->pinv = hc->tx.pinv;
+	if (hc->method->sender_counts)
+		count_intervals(hc, o, wc, fb);
 }
 
 static void tfrc_hc_tx_packet_recv(struct sock *sk, struct sk_buff *skb)
@@ -792,18 +866,14 @@ static int tfrc_hc_tx_setsockopt(struct sock *sk, int optname, u32 val,
 
 /* Receiver */
 
-static struct tfrc_rx *hc_rx(const struct sock *sk)
-{
-	return ccid_priv(dccp_sk(sk)->dccps_hc_rx_ccid);
-}
-
 static int tfrc_hc_rx_init(struct ccid *ccid, struct sock *sk)
 {
 	const struct tfrc_method *method = ccid_method(ccid);
+	struct tfrc_hc_rx *hc = ccid_priv(ccid);
 	struct tfrc_params par;
 
 	default_params(method, &par);
-	tfrc_rx_init(ccid_priv(ccid), method, &par, dccp_sk(sk)->dccps_gsr,
+	tfrc_rx_init(&hc->rx, method, &par, dccp_sk(sk)->dccps_gsr,
 		     dccp_sk(sk)->dccps_syn_rtt);
 	return 0;
 }
@@ -820,10 +890,33 @@ static bool is_ce(const struct sk_buff *skb)
 	}
 }
 
+/*
+ * Let periodic feedback wait for the next packet of data, if one goes back soon:
+ * two times between packets, at most 100 ms. Elapsed Time says how long it was.
+ */
+static bool wait_for_data(struct sock *sk, u64 now)
+{
+	struct tfrc_hc_tx *hc;
+	u64 gap;
+
+	if (!is_ours(dccp_sk(sk)->dccps_hc_tx_ccid))
+		return false;
+	hc = hc_tx(sk);
+	gap = (u64)(hc->tx.gap >> 8) * NSEC_PER_USEC;
+	if (!gap || gap > 50 * NSEC_PER_MSEC || now - hc->tx.t_last > 2 * gap)
+		return false;
+	if (!hc->t_ack) {
+		hc->t_ack = now + 2 * gap;
+		arm(hc);
+	}
+	return true;
+}
+
 static void tfrc_hc_rx_packet_recv(struct sock *sk, struct sk_buff *skb)
 {
 	struct dccp_sock *dp = dccp_sk(sk);
-	struct tfrc_rx *rx = hc_rx(sk);
+	struct tfrc_hc_rx *hc = hc_rx(sk);
+	struct tfrc_rx *rx = &hc->rx;
 	struct tfrc_packet pkt = {
 		.seq	= DCCP_SKB_CB(skb)->dccpd_seq,
 		.ndp	= min_t(u64, dp->dccps_options_received.dccpor_ndp,
@@ -848,10 +941,10 @@ static void tfrc_hc_rx_packet_recv(struct sock *sk, struct sk_buff *skb)
 	why = tfrc_rx_packet(rx, &pkt, dccp_hdr(skb)->dccph_ccval, now);
 	if (why == TFRC_FEEDBACK_NONE)
 		return;
-	tfrc_rx_report(rx, why, now);
-	trace_tfrc_report(sk, rx, why);
-	dp->dccps_hc_rx_insert_options = 1;
-	dccp_send_ack(sk);
+	/* The more urgent reason has the smaller number. */
+	hc->due = hc->due ? min_t(u8, hc->due, why) : why;
+	if (hc->due != TFRC_FEEDBACK_PERIODIC || !wait_for_data(sk, now))
+		send_feedback(sk);
 }
 
 /* Elapsed Time, in tens of us: two bytes, or four (RFC 4340, 13.2). */
@@ -867,19 +960,33 @@ static int insert_elapsed(struct sk_buff *skb, u64 time)
 				  sizeof(brief));
 }
 
-/* Feedback: what RFC 4342, 6 and RFC 5622, 8 want on it. */
+/*
+ * Feedback: what RFC 4342, 6 and RFC 5622, 8 want on it. As long as there is no
+ * new event, only the current interval changes; the one before goes with it, so
+ * that an event is known if the feedback on it was lost.
+ */
 static int tfrc_hc_rx_insert(struct sock *sk, struct sk_buff *skb)
 {
-	const struct tfrc_rx *rx = hc_rx(sk);
+	struct tfrc_hc_rx *hc = hc_rx(sk);
+	struct tfrc_rx *rx = &hc->rx;
+	u8 type = DCCP_SKB_CB(skb)->dccpd_type, why = hc->due;
+	u32 most = why == TFRC_FEEDBACK_PERIODIC ? TFRC_INTERVALS_BRIEF : U32_MAX;
 	u8 data[TFRC_INTERVALS_SIZE];
+	u64 now = ktime_get_ns();
 	__be32 val;
 	u8 len;
 
 	BUILD_BUG_ON(TFRC_DROPPED_SIZE > TFRC_INTERVALS_SIZE);
 	if (sk->sk_state != DCCP_OPEN && sk->sk_state != DCCP_PARTOPEN)
 		return 0;
-	if (dccp_packet_without_ack(skb))
+	if (!why || (type != DCCP_PKT_ACK && type != DCCP_PKT_DATAACK))
 		return 0;
+
+	tfrc_rx_report(rx, why, now);
+	trace_tfrc_report(sk, rx, why);
+	hc->due = TFRC_FEEDBACK_NONE;
+	if (is_ours(dccp_sk(sk)->dccps_hc_tx_ccid))
+		hc_tx(sk)->t_ack = 0;
 
 	val = htonl(tfrc_rx_loss_event_rate(rx));
 	if (dccp_insert_option(skb, TFRC_OPT_LOSS_EVENT_RATE, &val, sizeof(val)))
@@ -891,19 +998,21 @@ static int tfrc_hc_rx_insert(struct sock *sk, struct sk_buff *skb)
 	val = htonl(rx->x_recv);
 	if (dccp_insert_option(skb, TFRC_OPT_RECEIVE_RATE, &val, sizeof(val)))
 		return -1;
-	if (insert_elapsed(skb, div_u64(ktime_get_ns() - rx->t_high, 10000)))
+	if (insert_elapsed(skb, div_u64(now - rx->t_high, 10000)))
 		return -1;
-	len = tfrc_rx_intervals(rx, dccp_sk(sk)->dccps_gsr, data);
+	len = tfrc_rx_intervals(rx, dccp_sk(sk)->dccps_gsr, most, data);
 	if (dccp_insert_option(skb, TFRC_OPT_LOSS_INTERVALS, data, len))
 		return -1;
-	len = tfrc_rx_dropped(rx, data);
+	if (!rx->method->sender_counts)
+		return 0;
+	len = tfrc_rx_dropped(rx, most, data);
 	return dccp_insert_option(skb, TFRC_OPT_DROPPED_PACKETS, data, len);
 }
 
 static void tfrc_hc_rx_get_info(struct sock *sk, struct tcp_info *info)
 {
 	info->tcpi_options |= TCPI_OPT_TIMESTAMPS;
-	info->tcpi_rcv_rtt = hc_rx(sk)->rtt;
+	info->tcpi_rcv_rtt = hc_rx(sk)->rx.rtt;
 }
 
 static void rx_info(const struct tfrc_rx *rx, struct tfrc_rx_info_ext *info)
@@ -938,7 +1047,7 @@ static void rx_info(const struct tfrc_rx *rx, struct tfrc_rx_info_ext *info)
 static int tfrc_hc_rx_getsockopt(struct sock *sk, const int optname, int len,
 				 u32 __user *optval, int __user *optlen)
 {
-	const struct tfrc_rx *rx = hc_rx(sk);
+	const struct tfrc_rx *rx = &hc_rx(sk)->rx;
 	struct tfrc_rx_info_ext info;
 	int size = sizeof(u32);
 	const void *val;
@@ -974,7 +1083,7 @@ static int tfrc_hc_rx_getsockopt(struct sock *sk, const int optname, int len,
 static int tfrc_hc_rx_setsockopt(struct sock *sk, int optname, u32 val,
 				 bool admin)
 {
-	struct tfrc_rx *rx = hc_rx(sk);
+	struct tfrc_rx *rx = &hc_rx(sk)->rx;
 	struct tfrc_params def;
 	u32 number;
 	int err;
@@ -1046,7 +1155,7 @@ static const struct ccid_operations tfrc_template = {
 	.ccid_hc_tx_get_info	  = tfrc_hc_tx_get_info,
 	.ccid_hc_tx_getsockopt	  = tfrc_hc_tx_getsockopt,
 	.ccid_hc_tx_setsockopt	  = tfrc_hc_tx_setsockopt,
-	.ccid_hc_rx_obj_size	  = sizeof(struct tfrc_rx),
+	.ccid_hc_rx_obj_size	  = sizeof(struct tfrc_hc_rx),
 	.ccid_hc_rx_init	  = tfrc_hc_rx_init,
 	.ccid_hc_rx_insert_options = tfrc_hc_rx_insert,
 	.ccid_hc_rx_packet_recv	  = tfrc_hc_rx_packet_recv,

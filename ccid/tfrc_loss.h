@@ -23,6 +23,24 @@
 #define TFRC_LIP		4	/* window counters */
 #define TFRC_SHORT		8	/* two round trips, RFC 5622, 8.1 */
 
+/*
+ * Feedback takes a tenth of the bytes of data that it is for: it waits for more
+ * data, if not for longer than this.
+ */
+#define TFRC_FEEDBACK_BYTES	56U	/* that a DataAck has more than Data */
+#define TFRC_FEEDBACK_SHARE	10
+#define TFRC_FEEDBACK_WAIT	160000U	/* us */
+
+/* What an empty datagram costs, bytes: its headers (RFC 5622, 5). */
+#define TFRC_EMPTY		36
+
+/* Is this, of packets with @s bytes each, data enough for feedback? */
+static inline bool tfrc_feedback_earned(u64 packets, u32 s)
+{
+	return packets * (s + TFRC_EMPTY) >=
+	       TFRC_FEEDBACK_BYTES * TFRC_FEEDBACK_SHARE;
+}
+
 /**
  * struct tfrc_params - what an application may set
  * @s: segment size in the throughput equation, bytes; 0: the packets' mean

@@ -309,6 +309,17 @@ static void arrived(struct tfrc_rx *rx, struct tfrc_packet *pkt, u8 ccval,
 	rx->data_seen = true;
 }
 
+/* Once a round trip by the sender's counters, and not for less than it costs. */
+static bool periodic(const struct tfrc_rx *rx, u64 now)
+{
+	u64 last = rx->mark[(rx->n_mark - 1) % TFRC_MARKS].time;
+
+	return (s32)(rx->wc_high - rx->wc_feedback) >= 4 &&
+	       (tfrc_feedback_earned(rx->packets - rx->packets_feedback,
+				     tfrc_mean(rx->s_mean)) ||
+		now - last >= TFRC_FEEDBACK_WAIT * 1000ULL);
+}
+
 /**
  * tfrc_rx_packet() - a packet has arrived
  * @rx: receiver
@@ -362,7 +373,7 @@ enum tfrc_feedback tfrc_rx_packet(struct tfrc_rx *rx, struct tfrc_packet *pkt,
 		return TFRC_FEEDBACK_FIRST;
 	if (event)
 		return TFRC_FEEDBACK_LOSS;
-	if (pkt->data && (s32)(rx->wc_high - rx->wc_feedback) >= 4)
+	if (pkt->data && periodic(rx, now))
 		return TFRC_FEEDBACK_PERIODIC;
 	return TFRC_FEEDBACK_NONE;
 }
@@ -389,6 +400,7 @@ void tfrc_rx_report(struct tfrc_rx *rx, enum tfrc_feedback why, u64 now)
 	rx->mark[mark].bytes = rx->bytes;
 	rx->n_mark++;
 	rx->wc_feedback = rx->wc_high;
+	rx->packets_feedback = rx->packets;
 	/* Long ago stays long ago. */
 	if ((s32)(rx->wc_high - rx->wc_event) > 1 << 30)
 		rx->wc_event = rx->wc_high - (1 << 30);
@@ -429,6 +441,7 @@ static u8 *put24(u8 *to, u64 value, u32 most)
  * tfrc_rx_intervals() - data of option 193, Loss Intervals (RFC 4342, 8.6)
  * @rx: receiver, after tfrc_rx_report()
  * @ackno: acknowledgment number of the packet that will carry it
+ * @most: how many intervals, at most
  * @data: room for TFRC_INTERVALS_SIZE bytes
  *
  * The echo of the ECN nonce is 0: RFC 8311 has done away with nonces. At most
@@ -437,7 +450,7 @@ static u8 *put24(u8 *to, u64 value, u32 most)
  *
  * Return: bytes used.
  */
-u8 tfrc_rx_intervals(const struct tfrc_rx *rx, u64 ackno, u8 *data)
+u8 tfrc_rx_intervals(const struct tfrc_rx *rx, u64 ackno, u32 most, u8 *data)
 {
 	u64 undecided = max_t(s64, tfrc_seq_diff(rx->last.seq, ackno), 0);
 	u64 skip = min_t(u64, undecided, TFRC_NDUPACK);
@@ -451,7 +464,7 @@ u8 tfrc_rx_intervals(const struct tfrc_rx *rx, u64 ackno, u8 *data)
 		to = put24(to, 0, 0);
 		return put24(to, 0, 0) - data;
 	}
-	for (i = 0; i < rx->history.n; i++) {
+	for (i = 0; i < min(rx->history.n, most); i++) {
 		const struct tfrc_interval *li = &rx->history.i[i];
 		u64 sequence = tfrc_seq_diff(li->start, end) + 1, lossy = 0;
 
@@ -470,18 +483,19 @@ u8 tfrc_rx_intervals(const struct tfrc_rx *rx, u64 ackno, u8 *data)
 /**
  * tfrc_rx_dropped() - data of option 195, Dropped Packets (RFC 5622, 8.7)
  * @rx: receiver, after tfrc_rx_report()
+ * @most: as many intervals as tfrc_rx_intervals() was asked for
  * @data: room for TFRC_DROPPED_SIZE bytes
  *
  * Return: bytes used.
  */
-u8 tfrc_rx_dropped(const struct tfrc_rx *rx, u8 *data)
+u8 tfrc_rx_dropped(const struct tfrc_rx *rx, u32 most, u8 *data)
 {
 	u8 *to = data;
 	u32 i;
 
 	if (!rx->history.n)
 		return put24(to, 0, 0) - data;
-	for (i = 0; i < rx->history.n; i++)
+	for (i = 0; i < min(rx->history.n, most); i++)
 		to = put24(to, rx->history.i[i].drops, 0xffffff);
 	return to - data;
 }

@@ -43,7 +43,9 @@ enum tfrc_feedback {
 	TFRC_FEEDBACK_NONE,
 	TFRC_FEEDBACK_FIRST,		/* first data packet, RFC 5348, 6.3 */
 	TFRC_FEEDBACK_LOSS,		/* new loss event, 6.1 */
-	TFRC_FEEDBACK_PERIODIC,		/* a round trip has passed */
+	TFRC_FEEDBACK_PERIODIC,		/* a round trip has passed, and data
+					 * enough has come
+					 */
 };
 
 /**
@@ -57,6 +59,7 @@ enum tfrc_feedback {
  * @data_seen: a data packet has come
  * @wc_high: greatest window counter of a data packet
  * @wc_feedback: @wc_high when feedback was sent last
+ * @packets_feedback: @packets then
  * @wc_event: of the packet before the loss that began the current event
  * @arrival_wc: the counter that @arrival is for, by its low bits
  * @arrival: when the first packet with that counter came
@@ -94,6 +97,7 @@ struct tfrc_rx {
 
 	u32			wc_high;
 	u32			wc_feedback;
+	u64			packets_feedback;
 	u32			wc_event;
 	u32			arrival_wc[TFRC_COUNTERS];
 	u64			arrival[TFRC_COUNTERS];
@@ -140,11 +144,14 @@ u32 tfrc_rx_interval(const struct tfrc_rx *rx, u32 i);
 #define TFRC_OPT_DROPPED_PACKETS	195
 #define TFRC_OPT_MEAN_INTERVAL		196	/* ours, of 248 to 250: 1/p, Q24.8 */
 
+/* Intervals that change from one periodic feedback to the next, at most. */
+#define TFRC_INTERVALS_BRIEF		2U
+
 #define TFRC_INTERVALS_SIZE	(1 + 9 * (TFRC_NINTERVAL + 1))
 #define TFRC_DROPPED_SIZE	(3 * (TFRC_NINTERVAL + 1))
 
-u8 tfrc_rx_intervals(const struct tfrc_rx *rx, u64 ackno, u8 *data);
-u8 tfrc_rx_dropped(const struct tfrc_rx *rx, u8 *data);
+u8 tfrc_rx_intervals(const struct tfrc_rx *rx, u64 ackno, u32 most, u8 *data);
+u8 tfrc_rx_dropped(const struct tfrc_rx *rx, u32 most, u8 *data);
 u32 tfrc_rx_loss_event_rate(const struct tfrc_rx *rx);
 
 #endif

@@ -121,11 +121,23 @@ static void recv_set_update(struct tfrc_tx *tx, u64 x, u64 now)
 	tx->n_recv = n;
 }
 
+/* How long feedback may wait for data, us: as the receiver, TFRC_FEEDBACK_WAIT. */
+static u32 feedback_wait(const struct tfrc_tx *tx)
+{
+	u32 packets = DIV_ROUND_UP(TFRC_FEEDBACK_BYTES * TFRC_FEEDBACK_SHARE,
+				   tfrc_mean(tx->s_mean) + TFRC_EMPTY);
+
+	if (packets == 1)
+		return 0;
+	return min_t(u64, (u64)packets * tx->gap >> 8, TFRC_FEEDBACK_WAIT);
+}
+
 /**
  * tfrc_tx_rto() - the nofeedback timeout, RFC 5348, 4.3 (3)
  * @tx: sender
  *
- * Return: max(4R, 2s/X), us; two seconds before the first sample of R.
+ * Return: max(4R, 2s/X), us, or four times as long as the receiver waits with
+ * feedback, if that is longer; two seconds before the first sample of R.
  */
 u32 tfrc_tx_rto(const struct tfrc_tx *tx)
 {
@@ -134,7 +146,7 @@ u32 tfrc_tx_rto(const struct tfrc_tx *tx)
 	if (!tx->rtt)
 		return 2000000;
 	gap = div_u64(tfrc_spacing(tfrc_mean(tx->s_mean), tx->x), 1000);
-	return max(4 * tx->rtt, 2 * gap);
+	return max(max(4 * tx->rtt, 2 * gap), 4 * feedback_wait(tx));
 }
 
 /* The least time from a packet to the next, ns. */
@@ -381,6 +393,37 @@ static bool begun_wc(struct tfrc_tx *tx, u64 start, u32 *wc)
 }
 
 /**
+ * tfrc_tx_merge() - add to the intervals of a report those that it leaves out
+ * @tx: sender
+ * @li: loss intervals that it has, the current one first; there is room for
+ *	TFRC_NINTERVAL + 1
+ * @n: how many, 1 at least
+ * @complete: whether these are then all that count
+ *
+ * A receiver need not repeat intervals that have not changed (RFC 4342, 8.6).
+ * All are known if there are as many as count, or if the oldest one is that
+ * before the first loss: only that begins without one.
+ *
+ * Return: how many there are now.
+ */
+u32 tfrc_tx_merge(struct tfrc_tx *tx, struct tfrc_reported *li, u32 n,
+		  bool *complete)
+{
+	u32 i;
+
+	for (i = 0; i < tx->n_told; i++)
+		if (tx->told[i].start == li[n - 1].start)
+			break;
+	for (i++; i < tx->n_told && n < ARRAY_SIZE(tx->told); i++)
+		li[n++] = tx->told[i];
+	for (i = 0; i < n; i++)
+		tx->told[i] = li[i];
+	tx->n_told = n;
+	*complete = n == ARRAY_SIZE(tx->told) || !li[n - 1].drops;
+	return n;
+}
+
+/**
  * tfrc_tx_pinv() - 1/p of TFRC-SP from what the receiver counted
  * @tx: sender
  * @li: loss intervals, the current one first
@@ -439,8 +482,9 @@ void tfrc_tx_acked_wc(struct tfrc_tx *tx, u32 wc, u64 now)
 }
 
 /*
- * Was the sender data-limited over the whole of the round trip that feedback
- * covers, up to the packet that it acknowledges? It was not if a packet had to
+ * Was the sender data-limited over all that feedback covers: the last round
+ * trip, or the time since the packet that the feedback before acknowledges, up
+ * to the packet that this one acknowledges? It was not if a packet had to
  * wait. That is remembered with each packet: the two times of RFC 5348, 8.2.1
  * miss intervals when loss events bring feedback early.
  */
@@ -449,6 +493,9 @@ static bool data_limited(const struct tfrc_tx *tx, u64 t_sent, u64 now)
 	u64 rtt = 1000ULL * tx_rtt(tx), end = t_sent ?: now - min(now, rtt);
 	u64 begin = end - min(end, rtt);
 	u32 i, n = min_t(u32, tx->n_sent, TFRC_SENT);
+
+	if (tx->t_covered)
+		begin = min(begin, tx->t_covered);
 
 	for (i = 1; i <= n; i++) {
 		u32 j = (tx->n_sent - i) % TFRC_SENT;
@@ -563,6 +610,7 @@ void tfrc_tx_feedback(struct tfrc_tx *tx, const struct tfrc_feedback_in *fb,
 	}
 	update_x_calc(tx);
 	tx->data_limited = data_limited(tx, fb->t_sent, now) && fb->x_recv;
+	tx->t_covered = fb->t_sent;
 	if (first_rtt) {
 		/* RFC 5348, 4.2: in place of step 4 */
 		tx->t_doubled = now;

@@ -13,9 +13,6 @@
 /* Packets of a round trip, at most. */
 #define TFRC_FLIGHT_MAX		0x100000U
 
-/* What an empty datagram costs, bytes: its headers (RFC 5622, 5). */
-#define TFRC_EMPTY		36
-
 /*
  * A late timer may be made up for, but there are never more packets than this
  * in as many Min Intervals (RFC 5622, 5).
@@ -95,6 +92,9 @@ struct tfrc_reported {
  * @seq_last: sequence number of the last data packet
  * @begun: where loss intervals began, and the window counters then
  * @n_begun: how many have been seen
+ * @told: loss intervals as far as they are known, the current one first
+ * @n_told: how many
+ * @t_covered: when the packet was sent that feedback acknowledged last
  * @nofeedback: expiries of the timer
  * @feedback: feedback packets
  */
@@ -156,6 +156,9 @@ struct tfrc_tx {
 		bool	known;
 	}			begun[TFRC_NINTERVAL + 1];
 	u32			n_begun;
+	struct tfrc_reported	told[TFRC_NINTERVAL + 1];
+	u32			n_told;
+	u64			t_covered;
 
 	u32			nofeedback;
 	u32			feedback;
@@ -167,6 +170,8 @@ u64 tfrc_tx_due(struct tfrc_tx *tx, u64 now);
 void tfrc_tx_send(struct tfrc_tx *tx, u32 size, bool waited, u64 now);
 void tfrc_tx_note(struct tfrc_tx *tx, u64 seq, u64 now);
 u64 tfrc_tx_sent_time(const struct tfrc_tx *tx, u64 seq, u32 *wc);
+u32 tfrc_tx_merge(struct tfrc_tx *tx, struct tfrc_reported *li, u32 n,
+		  bool *complete);
 u32 tfrc_tx_pinv(struct tfrc_tx *tx, const struct tfrc_reported *li, u32 n,
 		 u32 wc);
 void tfrc_tx_acked_wc(struct tfrc_tx *tx, u32 wc, u64 now);

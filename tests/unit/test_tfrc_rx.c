@@ -77,6 +77,7 @@ struct oracle {
 	u32	late;
 	u32	duplicates;
 	u32	packets;
+	u32	packets_feedback;
 	struct ref_history history;
 	int	pushed;
 };
@@ -213,7 +214,16 @@ static void sample_rtt(struct oracle *o, u32 wc, u64 now)
 						 TFRC_RTT_MAX);
 }
 
-static enum tfrc_feedback arrive(struct oracle *o, int n, u64 now)
+/* Feedback takes 56 bytes, a tenth of the data's, but waits 160 ms at most. */
+static bool earned(const struct oracle *o, u32 mean, u64 now)
+{
+	u64 last = o->feedbacks ? o->feedback[o->feedbacks - 1] : 0;
+
+	return (o->packets - o->packets_feedback) * (mean + 36) >= 560 ||
+	       now >= last + 160 * MSEC;
+}
+
+static enum tfrc_feedback arrive(struct oracle *o, int n, u32 mean, u64 now)
 {
 	const struct sent *sent = &o->st->sent[n];
 	int events = o->events;
@@ -249,7 +259,8 @@ static enum tfrc_feedback arrive(struct oracle *o, int n, u64 now)
 		return TFRC_FEEDBACK_FIRST;
 	if (o->events > events)
 		return TFRC_FEEDBACK_LOSS;
-	if (sent->data && o->high >= o->high_feedback + 4)
+	if (sent->data && o->high >= o->high_feedback + 4 &&
+	    earned(o, mean, now))
 		return TFRC_FEEDBACK_PERIODIC;
 	return TFRC_FEEDBACK_NONE;
 }
@@ -285,8 +296,8 @@ static u32 check_options(const struct oracle *o, const struct tfrc_rx *rx)
 	int n = min(o->events + 1, 9), i, used, bad = 0;
 	u32 sum = 0;
 
-	used = tfrc_rx_intervals(rx, rx->seq_high, intervals);
-	if (used != 1 + 9 * n || tfrc_rx_dropped(rx, dropped) != 3 * n)
+	used = tfrc_rx_intervals(rx, rx->seq_high, U32_MAX, intervals);
+	if (used != 1 + 9 * n || tfrc_rx_dropped(rx, U32_MAX, dropped) != 3 * n)
 		return 1;
 	/* RFC 4342, 8.6.1: three at most, whatever is undecided. */
 	bad += intervals[0] != skip;
@@ -368,6 +379,7 @@ static void check_report(struct oracle *o, struct tfrc_rx *rx,
 	tfrc_rx_report(rx, why, now);
 	o->feedback[o->feedbacks++] = now;
 	o->high_feedback = o->high;
+	o->packets_feedback = o->packets;
 	if (why == TFRC_FEEDBACK_FIRST)
 		v->rate += rx->x_recv != 0;
 	else if (o->any)
@@ -416,8 +428,8 @@ static void run(const struct stream *st, struct verdict *v)
 		enum tfrc_feedback want, why;
 
 		now += 1000 + unit_upto(&seed, 20 * MSEC);
-		want = arrive(&o, st->arrival[i], now);
 		why = tfrc_rx_packet(&rx, &pkt, sent->wc & 15, now);
+		want = arrive(&o, st->arrival[i], tfrc_mean(rx.s_mean), now);
 		v->feedback += why != want;
 		if (why != TFRC_FEEDBACK_NONE)
 			check_report(&o, &rx, why, now, v);
@@ -638,8 +650,8 @@ static void test_golden(void)
 		if (h.rx.history.n == 4 && h.rx.history.i[3].length >> 8 == 15)
 			break;
 	}
-	got[1] = 2 + tfrc_rx_intervals(&h.rx, 44, got + 2);
-	got_dropped[1] = 2 + tfrc_rx_dropped(&h.rx, got_dropped + 2);
+	got[1] = 2 + tfrc_rx_intervals(&h.rx, 44, U32_MAX, got + 2);
+	got_dropped[1] = 2 + tfrc_rx_dropped(&h.rx, U32_MAX, got_dropped + 2);
 	ok(got[1] == sizeof(intervals) && got_dropped[1] == sizeof(dropped),
 	   "RFC 5622, 8.7.1: lengths of the options");
 	for (i = 0; i < sizeof(intervals); i++) {
@@ -665,16 +677,16 @@ static void test_options(void)
 	hand_init(&h, &tfrc_sp, 1ULL << 47);
 	for (seq = 0; seq < 20; seq++)
 		data(&h, (1ULL << 47) + seq, seq / 8);
-	ok(tfrc_rx_intervals(&h.rx, h.rx.seq_high, got) == 10 &&
+	ok(tfrc_rx_intervals(&h.rx, h.rx.seq_high, U32_MAX, got) == 10 &&
 	   !memcmp(got, want, 10), "Loss Intervals: before the first event");
-	ok(tfrc_rx_dropped(&h.rx, got) == 3 && !memcmp(got, want, 3),
+	ok(tfrc_rx_dropped(&h.rx, U32_MAX, got) == 3 && !memcmp(got, want, 3),
 	   "Dropped Packets: before the first event");
 	ok(tfrc_rx_loss_event_rate(&h.rx) == U32_MAX,
 	   "Loss Event Rate: before the first event");
 
 	/* A hole of 300 packets that are not lost yet. */
 	data(&h, (1ULL << 47) + 320, 3);
-	tfrc_rx_intervals(&h.rx, h.rx.seq_high, got);
+	tfrc_rx_intervals(&h.rx, h.rx.seq_high, U32_MAX, got);
 	ok(got[0] == 3 && get24(got + 1) == 318 && !get24(got + 4),
 	   "Loss Intervals: three packets are skipped, not 301");
 
@@ -683,14 +695,14 @@ static void test_options(void)
 	h.rx.history.i[0] = (struct tfrc_interval){
 		.start = SEQ(h.rx.last.seq - (1ULL << 46)),
 		.lossy = h.rx.last.seq, .packets = 1U << 30, .drops = 1U << 30 };
-	tfrc_rx_intervals(&h.rx, h.rx.seq_high, got);
+	tfrc_rx_intervals(&h.rx, h.rx.seq_high, U32_MAX, got);
 	ok(get24(got + 4) == 0x7fffff && get24(got + 7) == 0xffffff,
 	   "Loss Intervals: great lengths");
-	tfrc_rx_dropped(&h.rx, got);
+	tfrc_rx_dropped(&h.rx, U32_MAX, got);
 	ok(get24(got) == 0xffffff, "Dropped Packets: great counts");
 	h.rx.history.i[0] = (struct tfrc_interval){
 		.start = h.rx.last.seq, .lossy = h.rx.last.seq };
-	tfrc_rx_intervals(&h.rx, h.rx.seq_high, got);
+	tfrc_rx_intervals(&h.rx, h.rx.seq_high, U32_MAX, got);
 	ok(get24(got + 7) == 1, "Loss Intervals: the least data length is 1");
 }
 
@@ -812,6 +824,30 @@ static void test_periodic(void)
 	bad += data(&h, 10, 19) != TFRC_FEEDBACK_NONE;
 	bad += data(&h, 11, 20) != TFRC_FEEDBACK_PERIODIC;
 	ok(!bad, "feedback: every fourth counter, with a hole too; loss events");
+}
+
+/* A round trip of four packets, which cost less than the feedback on them. */
+static void test_costly(void)
+{
+	u32 i, due[8] = {}, n = 0, alone = 0;
+	struct hand h;
+
+	hand_init(&h, &tfrc_sp, 0);
+	h.size = 20;
+	for (i = 0; i < 60; i++)
+		if (data(&h, i, i) == TFRC_FEEDBACK_PERIODIC && n < 8)
+			due[n++] = i;
+	ok(n == 5 && due[0] == 10 && due[1] == 20 && due[4] == 50,
+	   "feedback: after 10 packets of 20 bytes, with 36 each");
+	for (i = 60; i < 65; i++) {
+		alone += (data(&h, i, i) == TFRC_FEEDBACK_PERIODIC) << (i - 60);
+		h.now += 80 * MSEC;
+	}
+	ok(alone == 1 + 16, "feedback: in 160 ms, but not before a round trip");
+	h.size = 1000;
+	for (i = 65, n = 0; i < 165; i++)
+		n += data(&h, i, i) == TFRC_FEEDBACK_PERIODIC;
+	ok(n == 25, "feedback: each round trip, of packets that pay for it");
 }
 
 /* RFC 4342, 8.1: the figure's T7 - T3, and round trips that change. */
@@ -971,9 +1007,10 @@ static void test_fuzz(void)
 					  rx.rtt > TFRC_RTT_MAX);
 			bad += rx.n_waiting >= TFRC_NDUPACK ||
 			       rx.history.n > TFRC_NINTERVAL + 1;
-			bad += tfrc_rx_intervals(&rx, rx.seq_high, intervals) >
+			bad += tfrc_rx_intervals(&rx, rx.seq_high, U32_MAX,
+						 intervals) >
 			       sizeof(intervals);
-			bad += tfrc_rx_dropped(&rx, dropped) > sizeof(dropped);
+			bad += tfrc_rx_dropped(&rx, U32_MAX, dropped) > sizeof(dropped);
 		}
 	}
 	ok(!bad, "fuzz: everything stays within its bounds");
@@ -1018,6 +1055,7 @@ int main(void)
 	test_detection();
 	test_first_interval();
 	test_periodic();
+	test_costly();
 	test_rtt();
 	test_rate();
 	test_long_run();

@@ -26,6 +26,8 @@
 		shim_x op shim_y ? shim_x : shim_y;			\
 	})
 
+#define DIV_ROUND_UP(n, d)	(((n) + (d) - 1) / (d))
+
 #define min(x, y)	shim_pick(x, y, <)
 #define max(x, y)	shim_pick(x, y, >)
 #define clamp(v, lo, hi)						\
