@@ -182,7 +182,6 @@ struct tfrc_timer {
 /**
  * struct tfrc_hc_tx - sending half-connection
  * @tx: TFRC
- * @method: which says the CCID
  * @timer: for the next packet, and for missing feedback
  * @t_due: when the packet that waits may be sent
  * @waiting: one does
@@ -196,7 +195,6 @@ struct tfrc_timer {
  */
 struct tfrc_hc_tx {
 	struct tfrc_tx		tx;
-	const struct tfrc_method *method;
 	struct tfrc_timer	*timer;
 	u64			t_due;
 	u64			t_ack;
@@ -211,6 +209,11 @@ struct tfrc_hc_tx {
 static struct tfrc_hc_tx *hc_tx(const struct sock *sk)
 {
 	return ccid_priv(dccp_sk(sk)->dccps_hc_tx_ccid);
+}
+
+static const struct tfrc_method *tx_method(const struct sock *sk)
+{
+	return ccid_method(dccp_sk(sk)->dccps_hc_tx_ccid);
 }
 
 /**
@@ -287,7 +290,8 @@ static void expired(struct sock *sk, struct tfrc_hc_tx *hc)
 
 	if (hc->tx.t_nofeedback && hc->tx.t_nofeedback <= now) {
 		tfrc_tx_expired(&hc->tx, now);
-		trace_tfrc_feedback(sk, hc->method->ccid, &hc->tx, 0, 0, true);
+		trace_tfrc_feedback(sk, tx_method(sk)->ccid, &hc->tx, 0, 0,
+				    true);
 	}
 	if (hc->t_ack && hc->t_ack <= now) {
 		hc->t_ack = 0;
@@ -336,10 +340,11 @@ static enum hrtimer_restart tfrc_timer(struct hrtimer *timer)
 
 static int tfrc_hc_tx_init(struct ccid *ccid, struct sock *sk)
 {
+	const struct tfrc_method *method = ccid_method(ccid);
 	struct tfrc_hc_tx *hc = ccid_priv(ccid);
 	struct tfrc_params par;
 
-	hc->timer = kzalloc(sizeof(*hc->timer), gfp_any());
+	hc->timer = kzalloc(sizeof(*hc->timer), gfp_any() | __GFP_ACCOUNT);
 	if (!hc->timer)
 		return -ENOMEM;
 	hrtimer_init(&hc->timer->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
@@ -347,10 +352,9 @@ static int tfrc_hc_tx_init(struct ccid *ccid, struct sock *sk)
 	hc->timer->sk = sk;
 	spin_lock_init(&hc->timer->lock);
 
-	hc->method = ccid_method(ccid);
-	default_params(hc->method, &par);
+	default_params(method, &par);
 	tfrc_tx_init(&hc->tx, &par);
-	if (hc->method->scale_interval)
+	if (method->scale_interval)
 		hc->tx.interval_s = par.s;
 	return 0;
 }
@@ -373,6 +377,7 @@ static void tfrc_hc_tx_exit(struct sock *sk)
 	spin_unlock_bh(&t->lock);
 	/* The handler may be waiting for a lock of ours, or be what led here. */
 	call_rcu(&t->rcu, timer_free);
+	kfree(hc_tx(sk)->tx.grown);
 }
 
 /*
@@ -453,9 +458,25 @@ static int tfrc_hc_tx_send(struct sock *sk, struct sk_buff *skb)
 	return CCID_PACKET_SEND_AT_ONCE;
 }
 
+/* Without memory, fewer packets are remembered. */
+static void grow_ring(struct tfrc_tx *tx)
+{
+	struct tfrc_sent *ring;
+
+	ring = kmalloc_array(2 * tx->room, sizeof(*ring),
+			     gfp_any() | __GFP_ACCOUNT | __GFP_NOWARN);
+	if (ring)
+		kfree(tfrc_tx_grow(tx, ring));
+}
+
 static void tfrc_hc_tx_packet_sent(struct sock *sk, unsigned int len)
 {
-	tfrc_tx_note(&hc_tx(sk)->tx, dccp_sk(sk)->dccps_gss, ktime_get_ns());
+	struct tfrc_tx *tx = &hc_tx(sk)->tx;
+	u64 now = ktime_get_ns();
+
+	if (tfrc_tx_crowded(tx, now))
+		grow_ring(tx);
+	tfrc_tx_note(tx, dccp_sk(sk)->dccps_gss, now);
 }
 
 /**
@@ -467,6 +488,7 @@ static void tfrc_hc_tx_packet_sent(struct sock *sk, unsigned int len)
  * @li: Loss Intervals; @start is how far before the acknowledgment number an
  *	interval begins, @drops is the Loss Length
  * @n_li: how many
+ * @far: the current interval is so long that nobody knows where it began
  * @drops: Dropped Packets
  * @n_drops: how many
  */
@@ -477,6 +499,7 @@ struct tfrc_options {
 	u32			mean;
 	struct tfrc_reported	li[TFRC_NINTERVAL + 1];
 	u8			n_li;
+	bool			far;
 	u32			drops[TFRC_NINTERVAL + 1];
 	u8			n_drops;
 };
@@ -494,6 +517,7 @@ static void parse_intervals(struct tfrc_options *o, const u8 *val, u8 len)
 	u32 i;
 
 	o->n_li = min_t(u32, len / 9, ARRAY_SIZE(o->li));
+	o->far = get24(val) == 0xffffff;
 	for (i = 0; i < o->n_li; i++, val += 9) {
 		o->li[i].drops = get24(val + 3) & 0x7fffff;
 		o->li[i].packets = get24(val + 6);
@@ -578,11 +602,12 @@ static void parse(struct tfrc_options *o, const struct sk_buff *skb)
  * the sender of CCID 4 can tell by the loss intervals (RFC 5622, 8.7), which a
  * peer may send alone.
  */
-static bool is_feedback(const struct tfrc_hc_tx *hc, const struct tfrc_options *o)
+static bool is_feedback(const struct tfrc_method *method,
+			const struct tfrc_options *o)
 {
 	u8 loss = SEEN(TFRC_OPT_LOSS_EVENT_RATE);
 
-	if (hc->method->sender_counts)
+	if (method->sender_counts)
 		loss |= SEEN(TFRC_OPT_LOSS_INTERVALS);
 	return o->seen & SEEN(TFRC_OPT_RECEIVE_RATE) && o->seen & loss;
 }
@@ -593,7 +618,7 @@ static bool new_event(struct tfrc_hc_tx *hc, const struct tfrc_options *o)
 	u64 start = o->li[0].start;
 	bool news;
 
-	if (!o->li[0].drops)
+	if (!o->li[0].drops || o->far)
 		return false;
 	news = !hc->event || tfrc_seq_diff(hc->event, start) > 0;
 	if (news)
@@ -608,21 +633,20 @@ static bool new_event(struct tfrc_hc_tx *hc, const struct tfrc_options *o)
 static void count_intervals(struct tfrc_hc_tx *hc, struct tfrc_options *o, u32 wc,
 			    struct tfrc_feedback_in *fb)
 {
-	bool complete;
-	u32 n = tfrc_tx_merge(&hc->tx, o->li, o->n_li, &complete);
+	bool complete = tfrc_tx_tell(&hc->tx, o->li, o->n_li);
 
 	if (!complete && fb->pinv != TFRC_PINV_NONE)
 		return;
 	/* Without a window counter, which says how long ago: nothing new. */
-	if (n > 1 && (fb->t_sent || hc->tx.pinv == TFRC_PINV_NONE))
-		fb->pinv = tfrc_tx_pinv(&hc->tx, o->li, n,
-					fb->t_sent ? wc : hc->tx.wc);
+	if (hc->tx.n_told > 1 && (fb->t_sent || hc->tx.pinv == TFRC_PINV_NONE))
+		fb->pinv = tfrc_tx_pinv(&hc->tx, fb->t_sent ? wc : hc->tx.wc);
 	else if (fb->pinv == TFRC_PINV_NONE || !fb->t_sent)
 		fb->pinv = hc->tx.pinv;
 }
 
 /* What the options say of loss. */
-static void loss_report(struct tfrc_hc_tx *hc, struct tfrc_options *o, u32 wc,
+static void loss_report(struct tfrc_hc_tx *hc, const struct tfrc_method *method,
+			struct tfrc_options *o, u32 wc,
 			struct tfrc_feedback_in *fb)
 {
 	u32 i;
@@ -634,7 +658,7 @@ static void loss_report(struct tfrc_hc_tx *hc, struct tfrc_options *o, u32 wc,
 		   clamp(o->pinv, 1U, TFRC_PINV_MAX) << TFRC_PINV_SHIFT;
 	/* Not rounded up to whole packets, which would be generous. */
 	if (o->seen & SEEN(TFRC_OPT_MEAN_INTERVAL) &&
-	    !hc->method->sender_counts && fb->pinv != TFRC_PINV_NONE)
+	    !method->sender_counts && fb->pinv != TFRC_PINV_NONE)
 		fb->pinv = clamp(o->mean, TFRC_PINV_ONE, fb->pinv);
 	if (!(o->seen & SEEN(TFRC_OPT_LOSS_INTERVALS)))
 		return;
@@ -645,7 +669,7 @@ static void loss_report(struct tfrc_hc_tx *hc, struct tfrc_options *o, u32 wc,
 		for (i = 0; i < min(o->n_li, o->n_drops); i++)
 			o->li[i].drops = min(o->li[i].drops, o->drops[i]);
 	fb->new_event = new_event(hc, o);
-	if (hc->method->sender_counts)
+	if (method->sender_counts)
 		count_intervals(hc, o, wc, fb);
 }
 
@@ -653,6 +677,7 @@ static void tfrc_hc_tx_packet_recv(struct sock *sk, struct sk_buff *skb)
 {
 	struct dccp_sock *dp = dccp_sk(sk);
 	struct tfrc_hc_tx *hc = hc_tx(sk);
+	const struct tfrc_method *method = tx_method(sk);
 	u8 type = DCCP_SKB_CB(skb)->dccpd_type;
 	u64 ackno = DCCP_SKB_CB(skb)->dccpd_ack_seq, now = ktime_get_ns();
 	u64 seq = DCCP_SKB_CB(skb)->dccpd_seq;
@@ -664,7 +689,7 @@ static void tfrc_hc_tx_packet_recv(struct sock *sk, struct sk_buff *skb)
 	if (type != DCCP_PKT_ACK && type != DCCP_PKT_DATAACK)
 		return;
 	parse(&o, skb);
-	if (!is_feedback(hc, &o) || !hc->tx.started)
+	if (!is_feedback(method, &o) || !hc->tx.started)
 		return;
 	/* A duplicate, or overtaken by newer feedback? */
 	if (hc->feedback_seen && (seq == hc->seq ||
@@ -689,9 +714,9 @@ static void tfrc_hc_tx_packet_recv(struct sock *sk, struct sk_buff *skb)
 		tfrc_tx_acked_wc(&hc->tx, wc, now);
 	}
 	fb.x_recv = o.x_recv;
-	loss_report(hc, &o, wc, &fb);
+	loss_report(hc, method, &o, wc, &fb);
 	tfrc_tx_feedback(&hc->tx, &fb, now);
-	trace_tfrc_feedback(sk, hc->method->ccid, &hc->tx, fb.x_recv, fb.rtt,
+	trace_tfrc_feedback(sk, method->ccid, &hc->tx, fb.x_recv, fb.rtt,
 			    false);
 	grow_window(sk, &hc->tx);
 
@@ -718,7 +743,8 @@ static u32 millionths(u32 pinv)
 	return max(div_u64(1000000ULL << TFRC_PINV_SHIFT, pinv), 1ULL);
 }
 
-static void tx_info(const struct tfrc_hc_tx *hc, struct tfrc_tx_info_ext *info)
+static void tx_info(const struct tfrc_hc_tx *hc, u8 ccid,
+		    struct tfrc_tx_info_ext *info)
 {
 	const struct tfrc_tx *tx = &hc->tx;
 	u64 x_recv = tfrc_tx_x_recv(tx);
@@ -741,7 +767,7 @@ static void tx_info(const struct tfrc_hc_tx *hc, struct tfrc_tx_info_ext *info)
 		.s_mean		= tfrc_mean(tx->s_mean),
 		.header		= tx->par.header,
 		.min_interval	= tx->par.min_interval,
-		.ccid		= hc->method->ccid,
+		.ccid		= ccid,
 		.slow_start	= !loss,
 		.data_limited	= tx->data_limited,
 		.loss_interval	= loss ? tx->pinv >> TFRC_PINV_SHIFT : 0,
@@ -786,7 +812,7 @@ static int tfrc_hc_tx_getsockopt(struct sock *sk, const int optname, int len,
 						  (u8 __user *)optval + at,
 						  sizeof(info.interval)))
 			return -EFAULT;
-		tx_info(hc, &info);
+		tx_info(hc, tx_method(sk)->ccid, &info);
 		break;
 	case DCCP_SOCKOPT_TFRC_TX_SEGMENT:
 		number = hc->tx.par.s;
@@ -848,7 +874,7 @@ static int tfrc_hc_tx_setsockopt(struct sock *sk, int optname, u32 val,
 	struct tfrc_hc_tx *hc = hc_tx(sk);
 	struct tfrc_params *par = &hc->tx.par, def;
 
-	default_params(hc->method, &def);
+	default_params(tx_method(sk), &def);
 
 	switch (optname) {
 	case DCCP_SOCKOPT_TFRC_TX_SEGMENT:

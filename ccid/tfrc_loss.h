@@ -127,22 +127,26 @@ static inline u32 tfrc_length(u64 a, u64 b)
 		     (u64)TFRC_PINV_MAX << TFRC_PINV_SHIFT);
 }
 
+/* More packets of an interval than this are not counted: 24 bits. */
+#define TFRC_COUNT_MAX		TFRC_PINV_MAX
+
 /**
  * struct tfrc_interval - a loss interval
  * @start: sequence number of the packet whose loss began it
- * @lossy: sequence number of the last packet lost or marked in it
  * @length: packets, Q24.8, as the average takes it
+ * @lossy: how many sequence numbers from @start to the last packet lost or
+ *	marked in it
  * @packets: data packets
  * @drops: packets lost or marked
  * @df: discount factor, Q12
  */
 struct tfrc_interval {
 	u64	start;
-	u64	lossy;
 	u32	length;
-	u32	packets;
-	u32	drops;
-	u16	df;
+	u32	lossy;
+	u64	packets : 24;
+	u64	drops	: 24;
+	u64	df	: 13;
 };
 
 /**

@@ -37,6 +37,12 @@ static u32 rx_rtt(const struct tfrc_rx *rx)
 	return rx->rtt ?: TFRC_RTT_FALLBACK;
 }
 
+/* Times that are not long ago are kept as 32 bits, in units of 256 ns. */
+static u64 since(u32 then, u64 now)
+{
+	return (u64)((u32)(now >> 8) - then) << 8;
+}
+
 /* Is a window counter at most so far above that of the current event? */
 static bool within(const struct tfrc_rx *rx, u32 wc, s32 quarters)
 {
@@ -71,20 +77,20 @@ u32 tfrc_rx_interval(const struct tfrc_rx *rx, u32 i)
  */
 static u64 receive_rate(const struct tfrc_rx *rx, u64 now)
 {
-	u64 rtt = rx_rtt(rx) * 1000ULL, time = rx->t_first, bytes = 0, least;
+	u64 rtt = rx_rtt(rx) * 1000ULL, time = now - rx->t_first, least;
+	u64 bytes = rx->bytes;
 	u32 i, n = min_t(u32, rx->n_mark, TFRC_MARKS);
 
 	for (i = 1; i <= n; i++) {
 		u32 j = (rx->n_mark - i) % TFRC_MARKS;
 
-		time = rx->mark[j].time;
-		bytes = rx->mark[j].bytes;
-		if (now - time >= rtt)
+		time = since(rx->mark[j].time, now);
+		bytes = (u32)rx->bytes - rx->mark[j].bytes;
+		if (time >= rtt)
 			break;
 	}
 	least = tfrc_bytes_rate(tfrc_mean(rx->s_mean), rtt);
-	return max(least, tfrc_bytes_rate(rx->bytes - bytes,
-					  max(now - time, rtt)));
+	return max(least, tfrc_bytes_rate(bytes, max(time, rtt)));
 }
 
 /*
@@ -133,8 +139,16 @@ static void close_interval(struct tfrc_rx *rx, u64 now)
 
 static void count_lost(struct tfrc_meter *m, u32 n)
 {
-	m->packets += n;
-	m->drops += n;
+	m->packets = min(m->packets + n, TFRC_COUNT_MAX);
+	m->drops = min(m->drops + n, TFRC_COUNT_MAX);
+}
+
+/* The last packet lost in the current interval is @seq. */
+static void set_lossy(struct tfrc_rx *rx, u64 seq)
+{
+	struct tfrc_interval *i = &rx->history.i[0];
+
+	i->lossy = min_t(u64, tfrc_seq_diff(i->start, seq) + 1, U32_MAX);
 }
 
 /*
@@ -154,19 +168,19 @@ static bool lose(struct tfrc_rx *rx, u32 n, u64 seq, u32 size, u64 now)
 	old = rx->method->lost(&rx->meter, &rx->par, n, size, lip);
 	if (old < 0) {
 		count_lost(&rx->meter, n);
-		rx->history.i[0].lossy = end;
+		set_lossy(rx, end);
 		return false;
 	}
 	before = old ? old - 1 : 0;
 	count_lost(&rx->meter, before);
 	if (before)
-		rx->history.i[0].lossy = (seq + before - 1) & TFRC_SEQ_MASK;
+		set_lossy(rx, (seq + before - 1) & TFRC_SEQ_MASK);
 	close_interval(rx, now);
 	tfrc_history_push(&rx->history, rx->par.discount);
 	rx->meter = (struct tfrc_meter){ .lost = rx->meter.carry };
 	rx->wc_event = rx->last.wc;
 	rx->history.i[0].start = (seq + before) & TFRC_SEQ_MASK;
-	rx->history.i[0].lossy = end;
+	set_lossy(rx, end);
 	rx->events++;
 	if (n > old)
 		rx->method->lost(&rx->meter, &rx->par, n - old, size, true);
@@ -199,7 +213,8 @@ static bool take(struct tfrc_rx *rx, const struct tfrc_packet *pkt, u64 now)
 	} else if (pkt->data) {
 		rx->method->received(&rx->meter, &rx->par, pkt->size,
 				     in_lip(rx));
-		rx->meter.packets++;
+		rx->meter.packets = min(rx->meter.packets + 1,
+					TFRC_COUNT_MAX);
 	}
 	rx->seen = (step < 64 ? rx->seen << step : 0) | 1;
 	rx->last.seq = pkt->seq;
@@ -263,22 +278,23 @@ static void sample_rtt(struct tfrc_rx *rx, u32 ahead, u64 now)
 {
 	u32 last = (rx->wc_high - ahead) % TFRC_COUNTERS;
 	u32 slot = rx->wc_high % TFRC_COUNTERS, d;
-	u64 since = 0;
+	u64 pause = 0;
 
-	if (ahead > 4 && ahead < 10 && rx->arrival_wc[last] == rx->wc_high - ahead)
-		since = rx->arrival[last];
-	rx->arrival[slot] = now;
+	if (ahead > 4 && ahead < 10 && rx->arrival[last] &&
+	    rx->arrival_wc[last] == rx->wc_high - ahead)
+		pause = since(rx->arrival[last], now);
+	rx->arrival[slot] = (now >> 8) | 1;
 	rx->arrival_wc[slot] = rx->wc_high;
 	for (d = 4; d > 1; d--) {
 		u32 old = (rx->wc_high - d) % TFRC_COUNTERS;
 
 		if (!rx->arrival[old] || rx->arrival_wc[old] != rx->wc_high - d)
 			continue;
-		rtt_sample(rx, now - rx->arrival[old], d);
+		rtt_sample(rx, since(rx->arrival[old], now), d);
 		return;
 	}
-	if (since && (now - since) * 4 < 5000ULL * rx->rtt)
-		rtt_sample(rx, now - since, 5);
+	if (pause && pause * 4 < 5000ULL * rx->rtt)
+		rtt_sample(rx, pause, 5);
 }
 
 /* A data packet that is no duplicate: rate, counters. */
@@ -312,12 +328,12 @@ static void arrived(struct tfrc_rx *rx, struct tfrc_packet *pkt, u8 ccval,
 /* Once a round trip by the sender's counters, and not for less than it costs. */
 static bool periodic(const struct tfrc_rx *rx, u64 now)
 {
-	u64 last = rx->mark[(rx->n_mark - 1) % TFRC_MARKS].time;
+	u32 last = rx->mark[(rx->n_mark - 1) % TFRC_MARKS].time;
 
 	return (s32)(rx->wc_high - rx->wc_feedback) >= 4 &&
 	       (tfrc_feedback_earned(rx->packets - rx->packets_feedback,
 				     tfrc_mean(rx->s_mean)) ||
-		now - last >= TFRC_FEEDBACK_WAIT * 1000ULL);
+		since(last, now) >= TFRC_FEEDBACK_WAIT * 1000ULL);
 }
 
 /**
@@ -396,7 +412,7 @@ void tfrc_rx_report(struct tfrc_rx *rx, enum tfrc_feedback why, u64 now)
 		rx->x_recv = min_t(u64, U32_MAX,
 				   receive_rate(rx, now) >> TFRC_RATE_SHIFT);
 	rx->x_max = max(rx->x_max, rx->x_recv);
-	rx->mark[mark].time = now;
+	rx->mark[mark].time = now >> 8;
 	rx->mark[mark].bytes = rx->bytes;
 	rx->n_mark++;
 	rx->wc_feedback = rx->wc_high;
@@ -470,11 +486,11 @@ u8 tfrc_rx_intervals(const struct tfrc_rx *rx, u64 ackno, u32 most, u8 *data)
 
 		/* Only the connection's first interval begins without loss. */
 		if (li->drops)
-			lossy = tfrc_seq_diff(li->start, li->lossy) + 1;
+			lossy = li->lossy;
 		lossy = min(lossy, sequence);
 		to = put24(to, sequence - lossy, 0xffffff);
 		to = put24(to, lossy, 0x7fffff);
-		to = put24(to, max(li->packets, 1U), 0xffffff);
+		to = put24(to, li->packets ?: 1, 0xffffff);
 		end = (li->start - 1) & TFRC_SEQ_MASK;
 	}
 	return to - data;

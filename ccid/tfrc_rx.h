@@ -62,11 +62,12 @@ enum tfrc_feedback {
  * @packets_feedback: @packets then
  * @wc_event: of the packet before the loss that began the current event
  * @arrival_wc: the counter that @arrival is for, by its low bits
- * @arrival: when the first packet with that counter came
+ * @arrival: when the first packet with that counter came, 256 ns, the low bits;
+ *	0: none has
  * @rtt: round-trip time, us
  * @s_mean: mean payload, bytes, Q24.8
  * @bytes: payload received
- * @mark: @bytes and the time at the last feedback packets
+ * @mark: @bytes and the time, 256 ns, at the last feedback packets, the low bits
  * @n_mark: how many there have been
  * @t_first: time of the first data packet
  * @t_high: time of the packet that an acknowledgment would name
@@ -100,14 +101,14 @@ struct tfrc_rx {
 	u64			packets_feedback;
 	u32			wc_event;
 	u32			arrival_wc[TFRC_COUNTERS];
-	u64			arrival[TFRC_COUNTERS];
+	u32			arrival[TFRC_COUNTERS];
 	u32			rtt;
 
 	u32			s_mean;
 	u64			bytes;
 	struct {
-		u64	time;
-		u64	bytes;
+		u32	time;
+		u32	bytes;
 	}			mark[TFRC_MARKS];
 	u32			n_mark;
 	u64			t_first;

@@ -13,6 +13,7 @@ void tfrc_tx_init(struct tfrc_tx *tx, const struct tfrc_params *par)
 {
 	tx->par = *par;
 	tx->s_max = U32_MAX;
+	tx->room = TFRC_SENT_FIRST;
 	tx->pinv = TFRC_PINV_NONE;
 	tx->x_calc = TFRC_RATE_MAX;
 }
@@ -223,11 +224,11 @@ u64 tfrc_tx_due(struct tfrc_tx *tx, u64 now)
 	due = tx->t_last + tfrc_spacing(tx->cost, tx->x_paid);
 	tx->limited |= due > now;
 	i = (tx->n_recent - 1) % TFRC_MIN_PACKETS;
-	due = max(due, tx->t_last + tx->recent[i].gap);
+	due = max(due, tx->t_last + tx->recent_gap[i]);
 	/* As many as there may be have to be over, also if one was sent late. */
-	after = tx->recent[first].time;
+	after = tx->recent[first];
 	for (i = 0; i < TFRC_MIN_PACKETS; i++)
-		after += tx->recent[i].gap;
+		after += tx->recent_gap[i];
 	return max(due, after);
 }
 
@@ -262,6 +263,10 @@ void tfrc_tx_send(struct tfrc_tx *tx, u32 size, bool waited, u64 now)
 				    div_u64(min_t(u64, now - tx->t_last,
 						  1ULL << 32), 1000) << 8,
 				    9);
+	if (tx->sizes[0].bytes >> 31) {
+		tx->sizes[0].bytes /= 2;
+		tx->sizes[0].packets /= 2;
+	}
 	if (size) {
 		tx->sizes[0].bytes += size;
 		tx->sizes[0].packets++;
@@ -269,8 +274,8 @@ void tfrc_tx_send(struct tfrc_tx *tx, u32 size, bool waited, u64 now)
 	update_wc(tx, now);
 	tx->t_last = waited ? clamp(due, now - TFRC_CREDIT, now) : now;
 	tx->cost = max_t(u32, size + tx->header_paid, size ?: TFRC_EMPTY);
-	tx->recent[tx->n_recent % TFRC_MIN_PACKETS].time = now;
-	tx->recent[tx->n_recent++ % TFRC_MIN_PACKETS].gap = least_gap(tx, size);
+	tx->recent[tx->n_recent % TFRC_MIN_PACKETS] = now;
+	tx->recent_gap[tx->n_recent++ % TFRC_MIN_PACKETS] = least_gap(tx, size);
 	if (!tx->t_nofeedback)
 		set_nofeedback(tx, now);
 	tx->idle = false;
@@ -311,37 +316,95 @@ static u64 note_gap(const struct tfrc_tx *tx)
 	return 1000ULL * tx_rtt(tx) / 32;
 }
 
+static struct tfrc_sent *noted(const struct tfrc_tx *tx, u32 n)
+{
+	struct tfrc_sent *ring = tx->grown ?: (struct tfrc_sent *)tx->first;
+
+	return &ring[n & (tx->room - 1)];
+}
+
+/* When it was sent: one of 73 minutes before the last one. */
+static u64 noted_time(const struct tfrc_tx *tx, const struct tfrc_sent *sent)
+{
+	return tx->t_noted -
+	       ((u64)((u32)(tx->t_noted >> 10) - sent->time) << 10);
+}
+
+/**
+ * tfrc_tx_crowded() - is there no room to note one more packet?
+ * @tx: sender
+ * @now: time
+ *
+ * There is if the oldest one is not of the last two and a half round trips, and
+ * was sent before what is acknowledged; or if there are as many as there may be.
+ */
+bool tfrc_tx_crowded(const struct tfrc_tx *tx, u64 now)
+{
+	u64 oldest;
+
+	if (tx->n_sent < tx->room || tx->room == TFRC_SENT)
+		return false;
+	oldest = noted_time(tx, noted(tx, tx->n_sent));
+	return now - oldest < 2500ULL * tx_rtt(tx) || oldest > tx->t_covered;
+}
+
+/**
+ * tfrc_tx_grow() - give the sender more room
+ * @tx: sender
+ * @ring: with room for twice as many as it has
+ *
+ * Return: the ring in use so far, to be freed; NULL if it was the sender's own.
+ */
+struct tfrc_sent *tfrc_tx_grow(struct tfrc_tx *tx, struct tfrc_sent *ring)
+{
+	struct tfrc_sent *old = tx->grown;
+	u32 i, n = min(tx->n_sent, tx->room);
+
+	for (i = 0; i < n; i++)
+		ring[i] = *noted(tx, tx->n_sent - n + i);
+	tx->grown = ring;
+	tx->room *= 2;
+	tx->n_sent = n;
+	return old;
+}
+
 /**
  * tfrc_tx_note() - remember when a data packet was sent
  * @tx: sender
  * @seq: its sequence number
  * @now: time
  *
- * At high rates only some are noted; there are four round trips of them.
+ * At high rates only some are noted; there is room for four round trips of
+ * them. In a ring that has not grown the oldest one makes room.
  */
 void tfrc_tx_note(struct tfrc_tx *tx, u64 seq, u64 now)
 {
-	u32 i = tx->n_sent % TFRC_SENT, j = (tx->n_sent - 1) % TFRC_SENT;
+	s64 step;
 
 	tx->seq_last = seq;
-	if (tx->n_sent && now - tx->sent[j].time < note_gap(tx)) {
-		tx->sent[j].limited |= tx->limited;
+	if (tx->n_sent && now - tx->t_noted < note_gap(tx)) {
+		noted(tx, tx->n_sent - 1)->limited |= tx->limited;
 		tx->limited = false;
 		return;
 	}
-	tx->sent[i].seq = seq;
-	tx->sent[i].time = now;
-	tx->sent[i].wc = tx->wc;
-	tx->sent[i].limited = tx->limited;
+	step = tfrc_seq_diff(tx->seq_noted, seq);
+	if (step > U16_MAX || tx->wc - tx->wc_noted > U16_MAX >> 1)
+		tx->n_sent = 0;		/* too far from those before */
+	*noted(tx, tx->n_sent++) = (struct tfrc_sent){
+		.time = now >> 10, .seq = step, .wc = tx->wc - tx->wc_noted,
+		.limited = tx->limited,
+	};
+	tx->t_noted = now;
+	tx->seq_noted = seq;
+	tx->wc_noted = tx->wc;
 	tx->limited = false;
-	tx->n_sent++;
 }
 
 /**
  * tfrc_tx_sent_time() - when a packet was sent
  * @tx: sender
  * @seq: its sequence number
- * @wc: its window counter
+ * @wc: its window counter; that of the oldest one remembered if it is older
  *
  * Between noted packets the time is interpolated, and the counter that of the
  * one before.
@@ -350,113 +413,103 @@ void tfrc_tx_note(struct tfrc_tx *tx, u64 seq, u64 now)
  */
 u64 tfrc_tx_sent_time(const struct tfrc_tx *tx, u64 seq, u32 *wc)
 {
-	u32 i, n = min_t(u32, tx->n_sent, TFRC_SENT), next = 0;
-	s64 d, span;
-	u64 gap;
+	u32 i, n = min(tx->n_sent, tx->room), step = 0;
+	u64 at = tx->seq_noted, time, later = 0, gap;
 
+	*wc = tx->wc_noted;
 	for (i = 1; i <= n; i++) {
-		u32 j = (tx->n_sent - i) % TFRC_SENT;
+		const struct tfrc_sent *sent = noted(tx, tx->n_sent - i);
+		s64 d = tfrc_seq_diff(at, seq);
 
-		d = tfrc_seq_diff(tx->sent[j].seq, seq);
-		if (d < 0) {
-			next = j;
-			continue;
+		time = noted_time(tx, sent);
+		if (!d || (d > 0 && i == 1))
+			return time;
+		if (d > 0) {
+			/* Over a pause, the packets belong to its beginning. */
+			gap = min(later - time, note_gap(tx));
+			return time + div_u64(gap * d, step);
 		}
-		*wc = tx->sent[j].wc;
-		if (!d || i == 1)
-			return tx->sent[j].time;
-		span = tfrc_seq_diff(tx->sent[j].seq, tx->sent[next].seq);
-		/* Over a pause, the packets belong to its beginning. */
-		gap = min(tx->sent[next].time - tx->sent[j].time, note_gap(tx));
-		return tx->sent[j].time + div64_u64(gap * d, span);
+		later = time;
+		step = sent->seq;
+		if (i < n) {
+			at -= step;
+			*wc -= sent->wc;
+		}
 	}
 	return 0;
 }
 
-/* The window counter when an interval began, if that is known. */
-static bool begun_wc(struct tfrc_tx *tx, u64 start, u32 *wc)
-{
-	u32 i, size = ARRAY_SIZE(tx->begun), n = min_t(u32, tx->n_begun, size);
-
-	for (i = 0; i < n && tx->begun[i].start != start; i++)
-		;
-	if (i == n) {
-		i = tx->n_begun++ % size;
-		tx->begun[i].start = start;
-		/* of the packet before, as the receiver sees it */
-		tx->begun[i].known = tfrc_tx_sent_time(tx, (start - 1) &
-						       TFRC_SEQ_MASK,
-						       &tx->begun[i].wc);
-	}
-	*wc = tx->begun[i].wc;
-	return tx->begun[i].known;
-}
-
 /**
- * tfrc_tx_merge() - add to the intervals of a report those that it leaves out
+ * tfrc_tx_tell() - what a report says of loss intervals
  * @tx: sender
- * @li: loss intervals that it has, the current one first; there is room for
- *	TFRC_NINTERVAL + 1
- * @n: how many, 1 at least
- * @complete: whether these are then all that count
+ * @li: loss intervals, the current one first
+ * @n: how many, 1 to TFRC_NINTERVAL + 1
  *
- * A receiver need not repeat intervals that have not changed (RFC 4342, 8.6).
- * All are known if there are as many as count, or if the oldest one is that
- * before the first loss: only that begins without one.
+ * A receiver need not repeat intervals that have not changed (RFC 4342, 8.6),
+ * so those that it leaves out are as they were. All are known if there are as
+ * many as count, or if the oldest one is that before the first loss: only that
+ * begins without one.
  *
- * Return: how many there are now.
+ * Return: whether all are known.
  */
-u32 tfrc_tx_merge(struct tfrc_tx *tx, struct tfrc_reported *li, u32 n,
-		  bool *complete)
+bool tfrc_tx_tell(struct tfrc_tx *tx, const struct tfrc_reported *li, u32 n)
 {
-	u32 i;
+	struct tfrc_told old[TFRC_NINTERVAL + 1], *to;
+	u32 i, j = 0, n_old = tx->n_told;
+	u64 start;
 
-	for (i = 0; i < tx->n_told; i++)
-		if (tx->told[i].start == li[n - 1].start)
-			break;
-	for (i++; i < tx->n_told && n < ARRAY_SIZE(tx->told); i++)
-		li[n++] = tx->told[i];
-	for (i = 0; i < n; i++)
-		tx->told[i] = li[i];
+	for (i = 0; i < n_old; i++)
+		old[i] = tx->told[i];
+	for (i = 0; i < n; i++) {
+		to = &tx->told[i];
+		*to = (struct tfrc_told){
+			.start = li[i].start, .packets = li[i].packets,
+			.drops = li[i].drops,
+		};
+		for (j = 0; j < n_old && old[j].start != to->start; j++)
+			;
+		if (j < n_old) {
+			to->wc = old[j].wc;
+			to->older = old[j].older;
+		} else {
+			start = (li[i].start - 1) & TFRC_SEQ_MASK;
+			to->older = !tfrc_tx_sent_time(tx, start, &to->wc);
+		}
+	}
+	while (++j < n_old && n < ARRAY_SIZE(tx->told))
+		tx->told[n++] = old[j];
 	tx->n_told = n;
-	*complete = n == ARRAY_SIZE(tx->told) || !li[n - 1].drops;
-	return n;
+	return n == ARRAY_SIZE(tx->told) || !tx->told[n - 1].drops;
 }
 
 /**
  * tfrc_tx_pinv() - 1/p of TFRC-SP from what the receiver counted
- * @tx: sender
- * @li: loss intervals, the current one first
- * @n: how many, at most TFRC_NINTERVAL + 1
+ * @tx: sender, which has been told
  * @wc: window counter of the packet that is acknowledged
  *
  * The Loss Event Rate option is in whole packets, rounded up, which is much at
  * high loss. RFC 5622, 8.7 has the receiver send what the sender needs to do
  * better: N and K of each interval. Which intervals took at most two round
- * trips both know by the window counter. Discounting, which has a history, is
+ * trips both know by the window counter; one that began before the oldest packet
+ * that is remembered counts as short if it may have been. Discounting, which has a history, is
  * the receiver's alone.
  *
  * Return: 1/p, Q24.8.
  */
-u32 tfrc_tx_pinv(struct tfrc_tx *tx, const struct tfrc_reported *li, u32 n,
-		 u32 wc)
+u32 tfrc_tx_pinv(const struct tfrc_tx *tx, u32 wc)
 {
-	struct tfrc_history h = { .n = n };
+	struct tfrc_history h = { .n = tx->n_told };
 	bool is_short = false;
-	u32 i, begin, k;
+	u32 i, k;
 
-	/* From the oldest on, so that the oldest is the one to be forgotten. */
-	for (i = n; i; i--)
-		begun_wc(tx, li[i - 1].start, &begin);
+	for (i = tx->n_told; i; i--) {
+		const struct tfrc_told *li = &tx->told[i - 1];
+		u32 end = i == 1 ? wc : li[-1].wc;
 
-	for (i = n; i; i--) {
-		u32 end = wc;
-
-		is_short = begun_wc(tx, li[i - 1].start, &begin) &&
-			   (i == 1 || begun_wc(tx, li[i - 2].start, &end)) &&
-			   end - begin <= TFRC_SHORT;
-		k = is_short && li[i - 1].drops ? li[i - 1].drops : 1;
-		h.i[i - 1].length = tfrc_length(max(li[i - 1].packets, 1U), k);
+		is_short = (s32)(end - li->wc) <= TFRC_SHORT ||
+			   (i > 1 && li[-1].older);
+		k = is_short && li->drops ? li->drops : 1;
+		h.i[i - 1].length = tfrc_length(max(li->packets, 1U), k);
 		h.i[i - 1].df = TFRC_DF_ONE;
 	}
 	return tfrc_history_pinv(&h, is_short, false);
@@ -492,17 +545,18 @@ static bool data_limited(const struct tfrc_tx *tx, u64 t_sent, u64 now)
 {
 	u64 rtt = 1000ULL * tx_rtt(tx), end = t_sent ?: now - min(now, rtt);
 	u64 begin = end - min(end, rtt);
-	u32 i, n = min_t(u32, tx->n_sent, TFRC_SENT);
+	u32 i, n = min(tx->n_sent, tx->room);
 
 	if (tx->t_covered)
 		begin = min(begin, tx->t_covered);
 
 	for (i = 1; i <= n; i++) {
-		u32 j = (tx->n_sent - i) % TFRC_SENT;
+		const struct tfrc_sent *sent = noted(tx, tx->n_sent - i);
+		u64 time = noted_time(tx, sent);
 
-		if (tx->sent[j].time <= begin)
+		if (time <= begin)
 			break;
-		if (tx->sent[j].time <= end && tx->sent[j].limited)
+		if (time <= end && sent->limited)
 			return false;
 	}
 	return true;
@@ -565,10 +619,6 @@ static void update_s_mean(struct tfrc_tx *tx, bool loss)
 	}
 	if (packets)
 		tx->s_mean = div64_u64(bytes << 8, packets);
-	if (tx->sizes[0].packets >> 16) {
-		tx->sizes[0].bytes /= 2;
-		tx->sizes[0].packets /= 2;
-	}
 	if (!loss)
 		return;
 	for (i = TFRC_S_INTERVALS; i; i--)

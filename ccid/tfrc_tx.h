@@ -8,7 +8,10 @@
 #include "tfrc_loss.h"
 
 #define TFRC_X_RECV_SET		3	/* RFC 5348, 8.2.2 */
-#define TFRC_SENT		128	/* power of two */
+
+/* Packets remembered: these to begin with, and as many at most; powers of two. */
+#define TFRC_SENT_FIRST		16
+#define TFRC_SENT		128
 
 /* Packets of a round trip, at most. */
 #define TFRC_FLIGHT_MAX		0x100000U
@@ -54,6 +57,37 @@ struct tfrc_reported {
 };
 
 /**
+ * struct tfrc_told - a loss interval as the sender keeps it
+ * @start: sequence number where it begins, the low bits
+ * @packets: data packets in it
+ * @drops: those lost or marked
+ * @older: it began before the oldest packet that was remembered
+ * @wc: window counter of the packet before it, as the receiver sees its begin,
+ *	or of that oldest one
+ */
+struct tfrc_told {
+	u32	start;
+	u32	packets;
+	u32	drops : 31;
+	u32	older : 1;
+	u32	wc;
+};
+
+/**
+ * struct tfrc_sent - a packet that was sent
+ * @time: when, 1024 ns, the low bits
+ * @seq: how far its sequence number is from that noted before
+ * @wc: and its window counter
+ * @limited: it, or one since the last one noted, had to wait for its time
+ */
+struct tfrc_sent {
+	u32	time;
+	u16	seq;
+	u16	wc : 15;
+	u16	limited : 1;
+};
+
+/**
  * struct tfrc_tx - sender's state
  * @par: parameters of the method
  * @s_max: payload that fits the path's MTU, bytes
@@ -79,24 +113,28 @@ struct tfrc_reported {
  * @idle: nothing was sent since the nofeedback timer was set
  * @t_nofeedback: when that timer expires; 0: it is off until a packet is sent
  * @t_last: when the last packet was due, or sent if that was later
- * @recent: when the last packets were sent, and the least time from each to
- *	the next
+ * @recent: when the last packets were sent
+ * @recent_gap: the least time from each to the next, ns
  * @n_recent: how many there have been
  * @cost: its size, and headers as far as they are paid for, bytes
  * @limited: a packet had to wait for its time since the last one noted
  * @wc: window counter; 4 bits of it are sent
  * @t_wc: when it took that value
  * @gap: mean time between packets, us, Q24.8
- * @sent: packets sent, by the low bits of @n_sent; not each at high rates
- * @n_sent: how many were noted
+ * @n_sent: packets noted since the ring has its size; not each at high rates
+ * @room: of the ring, for so many
+ * @grown: the ring of packets noted, by the low bits of @n_sent, if @first has
+ *	become too small
+ * @t_noted: when the last one was sent
+ * @seq_noted: its sequence number
+ * @wc_noted: and its window counter
  * @seq_last: sequence number of the last data packet
- * @begun: where loss intervals began, and the window counters then
- * @n_begun: how many have been seen
  * @told: loss intervals as far as they are known, the current one first
  * @n_told: how many
  * @t_covered: when the packet was sent that feedback acknowledged last
  * @nofeedback: expiries of the timer
  * @feedback: feedback packets
+ * @first: the ring, at first
  */
 struct tfrc_tx {
 	struct tfrc_params	par;
@@ -123,16 +161,14 @@ struct tfrc_tx {
 	u64			t_doubled;
 	u32			s_mean;
 	struct {
-		u64	bytes;
+		u32	bytes;
 		u32	packets;
 	}			sizes[TFRC_S_INTERVALS + 1];
 
 	u64			t_nofeedback;
 	u64			t_last;
-	struct {
-		u64	time;
-		u64	gap;
-	}			recent[TFRC_MIN_PACKETS];
+	u64			recent[TFRC_MIN_PACKETS];
+	u32			recent_gap[TFRC_MIN_PACKETS];
 	u32			n_recent;
 	u32			cost;
 	bool			limited;
@@ -141,39 +177,34 @@ struct tfrc_tx {
 	u64			t_wc;
 	u32			gap;
 
-	struct {
-		u64	seq;
-		u64	time;
-		u32	wc;
-		bool	limited;
-	}			sent[TFRC_SENT];
 	u32			n_sent;
+	u32			room;
+	struct tfrc_sent	*grown;
+	u64			t_noted;
+	u64			seq_noted;
+	u32			wc_noted;
 	u64			seq_last;
 
-	struct {
-		u64	start;
-		u32	wc;
-		bool	known;
-	}			begun[TFRC_NINTERVAL + 1];
-	u32			n_begun;
-	struct tfrc_reported	told[TFRC_NINTERVAL + 1];
+	struct tfrc_told	told[TFRC_NINTERVAL + 1];
 	u32			n_told;
 	u64			t_covered;
 
 	u32			nofeedback;
 	u32			feedback;
+
+	struct tfrc_sent	first[TFRC_SENT_FIRST];
 };
 
 void tfrc_tx_init(struct tfrc_tx *tx, const struct tfrc_params *par);
 void tfrc_tx_start(struct tfrc_tx *tx, u32 size, u32 rtt, u64 now);
 u64 tfrc_tx_due(struct tfrc_tx *tx, u64 now);
 void tfrc_tx_send(struct tfrc_tx *tx, u32 size, bool waited, u64 now);
+bool tfrc_tx_crowded(const struct tfrc_tx *tx, u64 now);
+struct tfrc_sent *tfrc_tx_grow(struct tfrc_tx *tx, struct tfrc_sent *ring);
 void tfrc_tx_note(struct tfrc_tx *tx, u64 seq, u64 now);
 u64 tfrc_tx_sent_time(const struct tfrc_tx *tx, u64 seq, u32 *wc);
-u32 tfrc_tx_merge(struct tfrc_tx *tx, struct tfrc_reported *li, u32 n,
-		  bool *complete);
-u32 tfrc_tx_pinv(struct tfrc_tx *tx, const struct tfrc_reported *li, u32 n,
-		 u32 wc);
+bool tfrc_tx_tell(struct tfrc_tx *tx, const struct tfrc_reported *li, u32 n);
+u32 tfrc_tx_pinv(const struct tfrc_tx *tx, u32 wc);
 void tfrc_tx_acked_wc(struct tfrc_tx *tx, u32 wc, u64 now);
 void tfrc_tx_feedback(struct tfrc_tx *tx, const struct tfrc_feedback_in *fb,
 		      u64 now);

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
 # long: a minute of the thousand calls
-# vm: --mem 2G --append slub_debug=FZ,ccid*,tfrc*,DCCP,kmalloc-96
+# vm: --mem 2G --append slub_debug=FZ,ccid*,tfrc*,DCCP,kmalloc-cg-128,kmalloc-cg-256
 """A thousand calls at once over CCID 4, and what they cost beside the kernel's own CCID 3.
 
 Here an instruction takes a nanosecond, so the machine does a billion a second,
@@ -59,8 +59,8 @@ def objects(*names):
 
 
 def ccid_memory():
-    """Bytes of the CCIDs' own state: CCID 3 has more caches, 4 has timers."""
-    return objects("*ccid*_hc_*_sock", "tfrc*", "kmalloc-96")[1]
+    """Bytes of the CCIDs' own state: CCID 3 has more caches, 4 has timers, and packets remembered."""
+    return objects("*ccid*_hc_*_sock", "tfrc*", "kmalloc-cg-128", "kmalloc-cg-256")[1]
 
 
 def sockets():
@@ -143,12 +143,14 @@ def main():
     t = Tap()
     dccp.load()
     run("modprobe dccp_tfrc")
-    net = Net(delay=20)
+    net = Net(delay=50)
     run("sysctl -qw net.dccp.default.retries2=2")
     fixed = sockets()
     loads = {}
     for ccid in (3, 4):
-        loads[ccid] = many(t, ccid), fast(t, ccid)
+        slow = many(t, ccid)
+        dccp.settle()
+        loads[ccid] = slow, fast(t, ccid)
         dccp.settle()
         left = [n for n in dccp.slabs().values() if n]
         t.ok(
@@ -156,6 +158,12 @@ def main():
             f"CCID {ccid}: all is freed",
             f"{sockets()} sockets, {dccp.slabs()}",
         )
+    stock, ours = loads[3][1], loads[4][1]
+    t.ok(
+        0 < ours.ccid < 2 * 1600,
+        f"CCID 4: {ours.ccid / 2:.0f} bytes a socket at 50 packets/s and a round trip of 100 ms, "
+        f"CCID 3 {stock.ccid / 2:.0f}",
+    )
     stock, ours = loads[3][0], loads[4][0]
     t.ok(
         0 < ours.ccid < 3 * stock.ccid + 16384,

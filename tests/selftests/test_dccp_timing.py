@@ -56,8 +56,13 @@ def test_pacing(t):
             f"{text}: {off} of {len(found)} gaps are off 10 ms by 0.5 ms",
         )
         spans = [b - a for a, b in zip(arrivals[0], arrivals[0][3:])]
-        # when they arrive; by when they were sent, tests/unit/test_tfrc_tx.c asks for all of it
-        t.ok(min(spans) > 0.02995, f"{text}: never more than 3 packets in 30 ms", min(spans))
+        # When they arrive: a kernel thread may hold one up by 0.05 ms. By when they were sent,
+        # tests/unit/test_tfrc_tx.c asks for all of it.
+        t.ok(
+            min(spans) > 0.0299,
+            f"{text}: never more than 3 packets in 30 ms",
+            (min(spans), spans.index(min(spans)), gaps(arrivals[0])[:4]),
+        )
 
 
 def test_flight(t):

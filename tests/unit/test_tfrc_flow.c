@@ -85,6 +85,9 @@ static void transmit(struct flow *f)
 		if (f->waiting)
 			return;
 		tfrc_tx_send(&f->tx, f->size, true, f->now);
+		if (tfrc_tx_crowded(&f->tx, f->now))
+			free(tfrc_tx_grow(&f->tx, malloc(2 * f->tx.room *
+							 sizeof(struct tfrc_sent))));
 		tfrc_tx_note(&f->tx, f->seq, f->now);
 		f->queue--;
 		if (f->now > WARM * 1000 * MS)
@@ -130,8 +133,7 @@ static void feedback(struct flow *f)
 {
 	struct message *m = &f->back.m[f->back.head++ % FLIGHT];
 	struct tfrc_feedback_in fb = { .x_recv = m->x_recv };
-	bool complete;
-	u32 wc = 0, n;
+	u32 wc = 0;
 
 	fb.t_sent = tfrc_tx_sent_time(&f->tx, m->seq, &wc);
 	if (fb.t_sent) {
@@ -146,9 +148,8 @@ static void feedback(struct flow *f)
 		f->event = m->li[0].start;
 	}
 	if (f->method->sender_counts && fb.t_sent && m->n_li > 1) {
-		n = tfrc_tx_merge(&f->tx, m->li, m->n_li, &complete);
-		incomplete += !complete;
-		fb.pinv = tfrc_tx_pinv(&f->tx, m->li, n, wc);
+		incomplete += !tfrc_tx_tell(&f->tx, m->li, m->n_li);
+		fb.pinv = tfrc_tx_pinv(&f->tx, wc);
 	}
 	tfrc_tx_feedback(&f->tx, &fb, f->now);
 }
@@ -196,6 +197,7 @@ static double run(const struct tfrc_method *method, u32 s, u32 size,
 		}
 		transmit(&f);
 	}
+	free(f.tx.grown);
 	return f.sent / (double)(seconds - WARM);
 }
 
