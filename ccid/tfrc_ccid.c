@@ -164,7 +164,6 @@ static const struct tfrc_method *ccid_method(const struct ccid *ccid)
  * @sk: socket, which exists as long as @dead is false
  * @lock: of @dead, and of starting @timer
  * @dead: the half-connection has gone; never to be started again
- * @retry: how long to wait for the owner of the socket, ns
  * @rcu: to free it
  */
 struct tfrc_timer {
@@ -172,18 +171,13 @@ struct tfrc_timer {
 	struct sock	*sk;
 	spinlock_t	lock;		/* dead, start */
 	bool		dead;
-	u32		retry;
 	struct rcu_head	rcu;
 };
-
-#define RETRY_MIN	(100 * NSEC_PER_USEC)
-#define RETRY_MAX	(10 * NSEC_PER_MSEC)
 
 /**
  * struct tfrc_hc_tx - sending half-connection
  * @tx: TFRC
  * @timer: for the next packet, and for missing feedback
- * @t_due: when the packet that waits may be sent
  * @waiting: one does
  * @queued: there was another packet behind the last one
  * @t_ack: when feedback goes alone that waits for a packet to ride on; 0: none
@@ -196,7 +190,6 @@ struct tfrc_timer {
 struct tfrc_hc_tx {
 	struct tfrc_tx		tx;
 	struct tfrc_timer	*timer;
-	u64			t_due;
 	u64			t_ack;
 	bool			waiting;
 	bool			queued;
@@ -263,8 +256,8 @@ static void arm(struct tfrc_hc_tx *hc)
 {
 	u64 when = hc->tx.t_nofeedback;
 
-	if (hc->waiting && (!when || hc->t_due < when))
-		when = hc->t_due;
+	if (hc->waiting && (!when || hc->tx.t_due < when))
+		when = hc->tx.t_due;
 	if (hc->t_ack && (!when || hc->t_ack < when))
 		when = hc->t_ack;
 	if (!when || (hrtimer_is_queued(&hc->timer->timer) &&
@@ -298,7 +291,7 @@ static void expired(struct sock *sk, struct tfrc_hc_tx *hc)
 		if (feedback_due(sk))
 			send_feedback(sk);
 	}
-	if (hc->waiting && hc->t_due <= now)
+	if (hc->waiting && hc->tx.t_due <= now)
 		dequeue(sk);		/* tfrc_hc_tx_send() arms the timer */
 	else
 		arm(hc);
@@ -324,18 +317,21 @@ static enum hrtimer_restart tfrc_timer(struct hrtimer *timer)
 		return HRTIMER_NORESTART;
 
 	bh_lock_sock(sk);
-	if (sock_owned_by_user(sk)) {
-		/* The owner may change the CCIDs: look at nothing else. */
-		t->retry = clamp_t(u32, 2 * t->retry, RETRY_MIN, RETRY_MAX);
-		timer_start(t, ktime_get_ns() + t->retry);
-	} else {
-		t->retry = 0;
-		if (!t->dead && connected(sk))
-			expired(sk, hc_tx(sk));
-	}
+	/* The owner may change the CCIDs: look at nothing else. */
+	if (sock_owned_by_user(sk))
+		set_bit(DCCP_CCID_DEFERRED, &sk->sk_tsq_flags);
+	else if (!t->dead && connected(sk))
+		expired(sk, hc_tx(sk));
 	bh_unlock_sock(sk);
 	sock_put(sk);
 	return HRTIMER_NORESTART;
+}
+
+/* The timer has expired while the socket had an owner. */
+static void tfrc_hc_tx_deferred(struct sock *sk)
+{
+	if (connected(sk))
+		expired(sk, hc_tx(sk));
 }
 
 static int tfrc_hc_tx_init(struct ccid *ccid, struct sock *sk)
@@ -433,12 +429,11 @@ static int tfrc_hc_tx_send(struct sock *sk, struct sk_buff *skb)
 		tfrc_tx_start(&hc->tx, skb->len, dccp_sk(sk)->dccps_syn_rtt, now);
 		grow_window(sk, &hc->tx);
 	}
-	hc->t_due = tfrc_tx_due(&hc->tx, now);
-	if (hc->t_due > now) {
+	if (tfrc_tx_due(&hc->tx, now) > now) {
 		/* When the socket is closed, DCCP waits itself. */
 		if (sk->sk_shutdown & SEND_SHUTDOWN)
 			return min_t(u64, CCID_PACKET_DELAY_MAX,
-				     DIV_ROUND_UP_ULL(hc->t_due - now,
+				     DIV_ROUND_UP_ULL(hc->tx.t_due - now,
 						      NSEC_PER_MSEC));
 		hc->waiting = true;
 		arm(hc);
@@ -1178,6 +1173,7 @@ static const struct ccid_operations tfrc_template = {
 	.ccid_hc_tx_send_packet	  = tfrc_hc_tx_send,
 	.ccid_hc_tx_packet_sent	  = tfrc_hc_tx_packet_sent,
 	.ccid_hc_tx_packet_recv	  = tfrc_hc_tx_packet_recv,
+	.ccid_hc_tx_deferred	  = tfrc_hc_tx_deferred,
 	.ccid_hc_tx_get_info	  = tfrc_hc_tx_get_info,
 	.ccid_hc_tx_getsockopt	  = tfrc_hc_tx_getsockopt,
 	.ccid_hc_tx_setsockopt	  = tfrc_hc_tx_setsockopt,

@@ -219,6 +219,7 @@ u64 tfrc_tx_due(struct tfrc_tx *tx, u64 now)
 	u32 first = tx->n_recent % TFRC_MIN_PACKETS, i;
 	u64 due, after;
 
+	tx->t_due = now;
 	if (!tx->t_last)
 		return now;
 	due = tx->t_last + tfrc_spacing(tx->cost, tx->x_paid);
@@ -229,26 +230,31 @@ u64 tfrc_tx_due(struct tfrc_tx *tx, u64 now)
 	after = tx->recent[first];
 	for (i = 0; i < TFRC_MIN_PACKETS; i++)
 		after += tx->recent_gap[i];
-	return max(due, after);
+	tx->t_due = max(due, after);
+	return tx->t_due;
 }
 
 /* Increase the window counter each quarter of a round trip, RFC 4342, 8.1. */
 static void update_wc(struct tfrc_tx *tx, u64 now)
 {
 	u64 quarter = 250ULL * tx_rtt(tx);
-	u64 n = div64_u64(now - tx->t_wc, quarter);
+	u32 n;
 
-	if (!n)
-		return;
-	tx->wc += min(n, 5ULL);
 	/* The RFC starts again at now, which makes counters longer than a
 	 * quarter by half the time between packets.
 	 */
-	tx->t_wc = n > 5 ? now : tx->t_wc + n * quarter;
+	for (n = 0; now - tx->t_wc >= quarter; n++) {
+		if (n == 5) {
+			tx->t_wc = now;
+			return;
+		}
+		tx->wc++;
+		tx->t_wc += quarter;
+	}
 }
 
 /**
- * tfrc_tx_send() - a packet is sent now
+ * tfrc_tx_send() - a packet is sent now, after tfrc_tx_due()
  * @tx: sender
  * @size: payload, bytes. An empty datagram costs as much as its headers
  * @waited: it was in the queue before it was due
@@ -256,8 +262,6 @@ static void update_wc(struct tfrc_tx *tx, u64 now)
  */
 void tfrc_tx_send(struct tfrc_tx *tx, u32 size, bool waited, u64 now)
 {
-	u64 due = tx->t_last ? tfrc_tx_due(tx, now) : now;
-
 	if (tx->t_last)
 		tx->gap = tfrc_ewma(tx->gap,
 				    div_u64(min_t(u64, now - tx->t_last,
@@ -272,7 +276,7 @@ void tfrc_tx_send(struct tfrc_tx *tx, u32 size, bool waited, u64 now)
 		tx->sizes[0].packets++;
 	}
 	update_wc(tx, now);
-	tx->t_last = waited ? clamp(due, now - TFRC_CREDIT, now) : now;
+	tx->t_last = waited ? clamp(tx->t_due, now - TFRC_CREDIT, now) : now;
 	tx->cost = max_t(u32, size + tx->header_paid, size ?: TFRC_EMPTY);
 	tx->recent[tx->n_recent % TFRC_MIN_PACKETS] = now;
 	tx->recent_gap[tx->n_recent++ % TFRC_MIN_PACKETS] = least_gap(tx, size);

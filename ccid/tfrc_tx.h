@@ -113,6 +113,7 @@ struct tfrc_sent {
  * @idle: nothing was sent since the nofeedback timer was set
  * @t_nofeedback: when that timer expires; 0: it is off until a packet is sent
  * @t_last: when the last packet was due, or sent if that was later
+ * @t_due: when the next one is, as tfrc_tx_due() found it last
  * @recent: when the last packets were sent
  * @recent_gap: the least time from each to the next, ns
  * @n_recent: how many there have been
@@ -167,6 +168,7 @@ struct tfrc_tx {
 
 	u64			t_nofeedback;
 	u64			t_last;
+	u64			t_due;
 	u64			recent[TFRC_MIN_PACKETS];
 	u32			recent_gap[TFRC_MIN_PACKETS];
 	u32			n_recent;
