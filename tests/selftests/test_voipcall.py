@@ -189,7 +189,7 @@ def rating(m):
     d, ppl = m["mouth_to_ear_ms"], 100 * m["effective_loss"]
     i_d = 0.024 * d + (0.11 * (d - 177.3) if d > 177.3 else 0)
     ie_eff = m["ie"] + (95 - m["ie"]) * ppl / (ppl / m["burst_ratio"] + m["bpl"])
-    r = 93.2 - i_d - ie_eff
+    r = max(93.2 - i_d - ie_eff, 0)
     mos = 1 if r <= 0 else 4.5 if r >= 100 else 1 + 0.035 * r + 7e-6 * r * (r - 60) * (100 - r)
     return r, min(max(mos, 1), 4.5)
 
@@ -844,6 +844,17 @@ def test_loss(t):
         "--ecn: IPv6, too",
         c,
     )
+    if run("modprobe dccp_tfrc", check=False).returncode:
+        t.skip("CCID 4: marks", "its module is not there")
+    else:
+        netem("delay 20ms loss 5% ecn")
+        c = Result("--ccid", 4, "--time", 20, "--one-way", udp=False, listen=("--ccid", 4))
+        got = c.far["received"]
+        t.ok(
+            c.good and got["lost"] == 0 and near(got["ce"], 50, 25),
+            "CCID 4: marks instead of losses",
+            c,
+        )
     netem("delay 20ms loss 1%")
     netem("delay 20ms", "b")
     for ccid in (2, 3):

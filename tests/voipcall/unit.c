@@ -33,6 +33,7 @@ static void test_emodel(void)
 	   "R of G.729A with 2 %% of random loss");
 	ok(close_to(emodel_r(0, 11, 19, 0.02, 2), 93.2 - 11 - 84 * 2 / 20., 1e-9),
 	   "R of G.729A with 2 %% of loss in bursts");
+	ok(emodel_r(900, 0, 25.1, 0.5, 1) == 0, "R is 0 at least");
 	ok(close_to(emodel_mos(93.2), 4.409286, 1e-6), "MOS of R 93.2");
 	ok(close_to(emodel_mos(60), 3.1, 1e-9), "MOS of R 60");
 	ok(emodel_mos(-5) == 1 && emodel_mos(0) == 1 && emodel_mos(3) == 1, "MOS is 1 at least");

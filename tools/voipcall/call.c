@@ -127,6 +127,13 @@ struct call *call_new(const struct options *o, int fd, bool caller)
 	return c;
 }
 
+/* Programs do not see the ECN field of DCCP's packets, but the CCID does. */
+void call_marks(struct call *c)
+{
+	if (!c->opt->udp)
+		rate_marks(c->fd, &c->rx.ce);
+}
+
 void call_free(struct call *c)
 {
 	close(c->fd);

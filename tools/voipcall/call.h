@@ -117,6 +117,7 @@ struct call {
 };
 
 struct call *call_new(const struct options *o, int fd, bool caller);
+void call_marks(struct call *c);
 void call_free(struct call *c);
 __s64 call_deadline(const struct call *c);
 void call_timers(struct call *c, __s64 now);

@@ -14,7 +14,7 @@
  * @loss:	lost packets of all, 0 to 1
  * @burst_ratio: mean length of the bursts of losses, relative to random loss
  *
- * R = 93.2 - Id - Ie_eff, where
+ * R = 93.2 - Id - Ie_eff, 0 at least, where
  * Id = 0.024 d + 0.11 (d - 177.3) [d > 177.3],
  * Ie_eff = Ie + (95 - Ie) Ppl / (Ppl / BurstR + Bpl), Ppl in percent.
  */
@@ -22,11 +22,12 @@ static inline double emodel_r(double delay_ms, double ie, double bpl, double los
 			      double burst_ratio)
 {
 	double ppl = 100 * loss;
-	double id = 0.024 * delay_ms;
+	double id = 0.024 * delay_ms, r;
 
 	if (delay_ms > 177.3)
 		id += 0.11 * (delay_ms - 177.3);
-	return 93.2 - id - ie - (95 - ie) * ppl / (ppl / burst_ratio + bpl);
+	r = 93.2 - id - ie - (95 - ie) * ppl / (ppl / burst_ratio + bpl);
+	return r < 0 ? 0 : r;		/* not a number stays so */
 }
 
 /* Mean opinion score, 1 to 4.5, from R. */

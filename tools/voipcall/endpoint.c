@@ -142,6 +142,7 @@ static void reap_calls(struct endpoint *e)
 		}
 		e->failed = c->failure[0];
 		e->ended++;
+		call_marks(c);
 		report(c);
 		call_free(c);
 		e->call[i] = e->call[--e->calls];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a DCCP socket's congestion control allows it to send.
+ * What a DCCP socket's congestion control allows it to send, and has seen.
  */
 #include <stddef.h>
 #include <linux/dccp_tfrc.h>
@@ -33,4 +33,20 @@ bool rate_read(int fd, unsigned int ptime, struct rate *r)
 	r->rtt_ms = info.rtt / 1e3;
 	r->p = info.p / 1e6;
 	return true;
+}
+
+/**
+ * rate_marks - ask a connected DCCP socket how many packets came with CE
+ * @fd:		the socket
+ * @marked:	set to the answer; left alone if the CCID does not tell, as the
+ *		kernel's own do not
+ */
+void rate_marks(int fd, __u64 *marked)
+{
+	struct tfrc_rx_info_ext info;
+	socklen_t len = sizeof(info);
+
+	if (!getsockopt(fd, SOL_DCCP, DCCP_SOCKOPT_CCID_RX_INFO, &info, &len) &&
+	    len >= offsetof(struct tfrc_rx_info_ext, marked) + sizeof(info.marked))
+		*marked = info.marked;
 }

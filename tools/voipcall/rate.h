@@ -20,5 +20,6 @@ struct rate {
 };
 
 bool rate_read(int fd, unsigned int ptime, struct rate *r);
+void rate_marks(int fd, __u64 *marked);
 
 #endif /* RATE_H */

@@ -154,6 +154,7 @@ static size_t message_pack(struct call *c, enum message msg, __u8 *buf)
 	case MSG_READY:
 		return ready_pack(buf, c->cookie);
 	case MSG_END:
+		call_marks(c);
 		if (!c->caller && !receiver_metrics(&c->rx, metrics))
 			die("out of memory");
 		return end_pack(buf, c->tx.not_sent, c->caller ? NULL : metrics);
