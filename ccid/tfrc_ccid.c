@@ -59,7 +59,7 @@ struct tfrc_range {
 	unsigned int	high;
 };
 
-static int range_set(const char *val, const struct kernel_param *kp)
+static int tfrc_range_set(const char *val, const struct kernel_param *kp)
 {
 	struct tfrc_range *range = kp->arg;
 	struct kernel_param number = { .name = kp->name, .arg = &range->value };
@@ -67,7 +67,7 @@ static int range_set(const char *val, const struct kernel_param *kp)
 	return param_set_uint_minmax(val, &number, range->low, range->high);
 }
 
-static int range_get(char *buffer, const struct kernel_param *kp)
+static int tfrc_range_get(char *buffer, const struct kernel_param *kp)
 {
 	const struct tfrc_range *range = kp->arg;
 
@@ -75,8 +75,8 @@ static int range_get(char *buffer, const struct kernel_param *kp)
 }
 
 static const struct kernel_param_ops range_ops = {
-	.set = range_set,
-	.get = range_get,
+	.set = tfrc_range_set,
+	.get = tfrc_range_get,
 };
 
 #define S_MIN			32
@@ -109,7 +109,7 @@ MODULE_PARM_DESC(discount,
 
 static bool experimental;
 
-static void restrict_ccids(void)
+static void tfrc_restrict_ccids(void)
 {
 	int i;
 
@@ -118,18 +118,18 @@ static void restrict_ccids(void)
 			   methods[i]->ccid >= EXPERIMENTAL && !experimental);
 }
 
-static int experimental_set(const char *val, const struct kernel_param *kp)
+static int tfrc_experimental_set(const char *val, const struct kernel_param *kp)
 {
 	int err = param_set_bool(val, kp);
 
 	if (!err)
-		restrict_ccids();
+		tfrc_restrict_ccids();
 	return err;
 }
 
 static const struct kernel_param_ops experimental_ops = {
 	.flags = KERNEL_PARAM_OPS_FL_NOARG,
-	.set = experimental_set,
+	.set = tfrc_experimental_set,
 	.get = param_get_bool,
 };
 
@@ -137,8 +137,8 @@ module_param_cb(experimental, &experimental_ops, &experimental, 0644);
 MODULE_PARM_DESC(experimental,
 		 "CCIDs 248, 249 and 250 for every user, and offered by default (N or Y)");
 
-static void default_params(const struct tfrc_method *method,
-			   struct tfrc_params *par)
+static void tfrc_default_params(const struct tfrc_method *method,
+				struct tfrc_params *par)
 {
 	*par = method->defaults;
 	if (par->s)
@@ -151,7 +151,7 @@ static void default_params(const struct tfrc_method *method,
 		par->discount = READ_ONCE(discount.value);
 }
 
-static const struct tfrc_method *ccid_method(const struct ccid *ccid)
+static const struct tfrc_method *tfrc_ccid_method(const struct ccid *ccid)
 {
 	return methods[ccid->ccid_ops - tfrc_ops];
 }
@@ -204,9 +204,9 @@ static struct tfrc_hc_tx *hc_tx(const struct sock *sk)
 	return ccid_priv(dccp_sk(sk)->dccps_hc_tx_ccid);
 }
 
-static const struct tfrc_method *tx_method(const struct sock *sk)
+static const struct tfrc_method *hc_tx_method(const struct sock *sk)
 {
-	return ccid_method(dccp_sk(sk)->dccps_hc_tx_ccid);
+	return tfrc_ccid_method(dccp_sk(sk)->dccps_hc_tx_ccid);
 }
 
 /**
@@ -225,24 +225,24 @@ static struct tfrc_hc_rx *hc_rx(const struct sock *sk)
 }
 
 /* Is it a half-connection of this module? The other may be the kernel's. */
-static bool is_ours(const struct ccid *ccid)
+static bool tfrc_is_ours(const struct ccid *ccid)
 {
 	return ccid && ccid->ccid_ops >= tfrc_ops &&
 	       ccid->ccid_ops < tfrc_ops + ARRAY_SIZE(tfrc_ops);
 }
 
-static bool feedback_due(const struct sock *sk)
+static bool hc_feedback_due(const struct sock *sk)
 {
-	return is_ours(dccp_sk(sk)->dccps_hc_rx_ccid) && hc_rx(sk)->due;
+	return tfrc_is_ours(dccp_sk(sk)->dccps_hc_rx_ccid) && hc_rx(sk)->due;
 }
 
-static void send_feedback(struct sock *sk)
+static void hc_send_feedback(struct sock *sk)
 {
 	dccp_sk(sk)->dccps_hc_rx_insert_options = 1;
 	dccp_send_ack(sk);
 }
 
-static void timer_start(struct tfrc_timer *t, u64 when)
+static void hc_timer_start(struct tfrc_timer *t, u64 when)
 {
 	spin_lock_bh(&t->lock);
 	if (!t->dead)
@@ -252,7 +252,7 @@ static void timer_start(struct tfrc_timer *t, u64 when)
 }
 
 /* Set the timer to what comes first, if it is not. */
-static void arm(struct tfrc_hc_tx *hc)
+static void hc_arm(struct tfrc_hc_tx *hc)
 {
 	u64 when = hc->tx.t_nofeedback;
 
@@ -263,11 +263,11 @@ static void arm(struct tfrc_hc_tx *hc)
 	if (!when || (hrtimer_is_queued(&hc->timer->timer) &&
 		      hrtimer_get_expires_ns(&hc->timer->timer) == when))
 		return;
-	timer_start(hc->timer, when);
+	hc_timer_start(hc->timer, when);
 }
 
 /* Have DCCP try its queue again, as CCID-2 does. */
-static void dequeue(struct sock *sk)
+static void hc_dequeue(struct sock *sk)
 {
 	struct tasklet_struct *t = &dccp_sk(sk)->dccps_xmitlet;
 
@@ -277,27 +277,27 @@ static void dequeue(struct sock *sk)
 	__tasklet_schedule(t);
 }
 
-static void expired(struct sock *sk, struct tfrc_hc_tx *hc)
+static void hc_expired(struct sock *sk, struct tfrc_hc_tx *hc)
 {
 	u64 now = ktime_get_ns();
 
 	if (hc->tx.t_nofeedback && hc->tx.t_nofeedback <= now) {
 		tfrc_tx_expired(&hc->tx, now);
-		trace_tfrc_feedback(sk, tx_method(sk)->ccid, &hc->tx, 0, 0,
+		trace_tfrc_feedback(sk, hc_tx_method(sk)->ccid, &hc->tx, 0, 0,
 				    true);
 	}
 	if (hc->t_ack && hc->t_ack <= now) {
 		hc->t_ack = 0;
-		if (feedback_due(sk))
-			send_feedback(sk);
+		if (hc_feedback_due(sk))
+			hc_send_feedback(sk);
 	}
 	if (hc->waiting && hc->tx.t_due <= now)
-		dequeue(sk);		/* tfrc_hc_tx_send() arms the timer */
+		hc_dequeue(sk);		/* tfrc_hc_tx_send() arms the timer */
 	else
-		arm(hc);
+		hc_arm(hc);
 }
 
-static bool connected(const struct sock *sk)
+static bool hc_connected(const struct sock *sk)
 {
 	return !((1 << sk->sk_state) &
 		 (DCCPF_CLOSED | DCCPF_LISTEN | DCCPF_REQUESTING));
@@ -320,8 +320,8 @@ static enum hrtimer_restart tfrc_timer(struct hrtimer *timer)
 	/* The owner may change the CCIDs: look at nothing else. */
 	if (sock_owned_by_user(sk))
 		set_bit(DCCP_CCID_DEFERRED, &sk->sk_tsq_flags);
-	else if (!t->dead && connected(sk))
-		expired(sk, hc_tx(sk));
+	else if (!t->dead && hc_connected(sk))
+		hc_expired(sk, hc_tx(sk));
 	bh_unlock_sock(sk);
 	sock_put(sk);
 	return HRTIMER_NORESTART;
@@ -330,13 +330,13 @@ static enum hrtimer_restart tfrc_timer(struct hrtimer *timer)
 /* The timer has expired while the socket had an owner. */
 static void tfrc_hc_tx_deferred(struct sock *sk)
 {
-	if (connected(sk))
-		expired(sk, hc_tx(sk));
+	if (hc_connected(sk))
+		hc_expired(sk, hc_tx(sk));
 }
 
 static int tfrc_hc_tx_init(struct ccid *ccid, struct sock *sk)
 {
-	const struct tfrc_method *method = ccid_method(ccid);
+	const struct tfrc_method *method = tfrc_ccid_method(ccid);
 	struct tfrc_hc_tx *hc = ccid_priv(ccid);
 	struct tfrc_params par;
 
@@ -348,14 +348,14 @@ static int tfrc_hc_tx_init(struct ccid *ccid, struct sock *sk)
 	hc->timer->sk = sk;
 	spin_lock_init(&hc->timer->lock);
 
-	default_params(method, &par);
+	tfrc_default_params(method, &par);
 	tfrc_tx_init(&hc->tx, &par);
 	if (method->scale_interval)
 		hc->tx.interval_s = par.s;
 	return 0;
 }
 
-static void timer_free(struct rcu_head *head)
+static void hc_timer_free(struct rcu_head *head)
 {
 	struct tfrc_timer *t = container_of(head, struct tfrc_timer, rcu);
 
@@ -372,7 +372,7 @@ static void tfrc_hc_tx_exit(struct sock *sk)
 	t->dead = true;
 	spin_unlock_bh(&t->lock);
 	/* The handler may be waiting for a lock of ours, or be what led here. */
-	call_rcu(&t->rcu, timer_free);
+	call_rcu(&t->rcu, hc_timer_free);
 	kfree(hc_tx(sk)->tx.grown);
 }
 
@@ -380,7 +380,7 @@ static void tfrc_hc_tx_exit(struct sock *sk)
  * The nominal segment is no larger than what the path takes (RFC 4828, 3),
  * counting as TCP does: the MTU less 40 bytes.
  */
-static u32 path_segment(const struct sock *sk)
+static u32 hc_path_segment(const struct sock *sk)
 {
 	u32 mtu = inet_csk(sk)->icsk_pmtu_cookie;
 
@@ -394,7 +394,7 @@ static u32 path_segment(const struct sock *sk)
  * Change has to go again until it is confirmed (6.6.3), and DCCP puts it into
  * packets that acknowledge only, of which a one-way sender has none by itself.
  */
-static void grow_window(struct sock *sk, const struct tfrc_tx *tx)
+static void hc_grow_window(struct sock *sk, const struct tfrc_tx *tx)
 {
 	u64 want = roundup_pow_of_two(5 * tfrc_tx_flight(tx));
 	u64 asked = dccp_feat_nn_get(sk, DCCPF_SEQUENCE_WINDOW);
@@ -409,10 +409,10 @@ static void grow_window(struct sock *sk, const struct tfrc_tx *tx)
  * Feedback that is due rides on a packet of data, if the path's MTU has room
  * for both.
  */
-static void ride(struct sock *sk, const struct sk_buff *skb)
+static void hc_ride(struct sock *sk, const struct sk_buff *skb)
 {
 	if (skb->len + TFRC_FEEDBACK_BYTES > dccp_sk(sk)->dccps_mss_cache) {
-		send_feedback(sk);
+		hc_send_feedback(sk);
 		return;
 	}
 	dccp_sk(sk)->dccps_hc_rx_insert_options = 1;
@@ -424,10 +424,10 @@ static int tfrc_hc_tx_send(struct sock *sk, struct sk_buff *skb)
 	struct tfrc_hc_tx *hc = hc_tx(sk);
 	u64 now = ktime_get_ns();
 
-	hc->tx.s_max = path_segment(sk);
+	hc->tx.s_max = hc_path_segment(sk);
 	if (!hc->tx.started) {
 		tfrc_tx_start(&hc->tx, skb->len, dccp_sk(sk)->dccps_syn_rtt, now);
-		grow_window(sk, &hc->tx);
+		hc_grow_window(sk, &hc->tx);
 	}
 	if (tfrc_tx_due(&hc->tx, now) > now) {
 		/* When the socket is closed, DCCP waits itself. */
@@ -436,15 +436,15 @@ static int tfrc_hc_tx_send(struct sock *sk, struct sk_buff *skb)
 				     DIV_ROUND_UP_ULL(hc->tx.t_due - now,
 						      NSEC_PER_MSEC));
 		hc->waiting = true;
-		arm(hc);
+		hc_arm(hc);
 		return CCID_PACKET_WILL_DEQUEUE_LATER;
 	}
 	tfrc_tx_send(&hc->tx, skb->len, hc->waiting || hc->queued, now);
 	hc->waiting = false;
 	hc->queued = skb_queue_len(&sk->sk_write_queue) > 1;
-	if (feedback_due(sk))
-		ride(sk, skb);
-	arm(hc);
+	if (hc_feedback_due(sk))
+		hc_ride(sk, skb);
+	hc_arm(hc);
 	DCCP_SKB_CB(skb)->dccpd_ccval = hc->tx.wc & 15;
 	/* Each time: the application's IP_TOS overwrites it. */
 	INET_ECN_dontxmit(sk);
@@ -454,7 +454,7 @@ static int tfrc_hc_tx_send(struct sock *sk, struct sk_buff *skb)
 }
 
 /* Without memory, fewer packets are remembered. */
-static void grow_ring(struct tfrc_tx *tx)
+static void hc_grow_ring(struct tfrc_tx *tx)
 {
 	struct tfrc_sent *ring;
 
@@ -470,7 +470,7 @@ static void tfrc_hc_tx_packet_sent(struct sock *sk, unsigned int len)
 	u64 now = ktime_get_ns();
 
 	if (tfrc_tx_crowded(tx, now))
-		grow_ring(tx);
+		hc_grow_ring(tx);
 	tfrc_tx_note(tx, dccp_sk(sk)->dccps_gss, now);
 }
 
@@ -501,38 +501,38 @@ struct tfrc_options {
 
 #define SEEN(option)	BIT((option) - TFRC_OPT_LOSS_EVENT_RATE)
 
-static u32 get24(const u8 *val)
+static u32 tfrc_get24(const u8 *val)
 {
 	return val[0] << 16 | val[1] << 8 | val[2];
 }
 
-static void parse_intervals(struct tfrc_options *o, const u8 *val, u8 len)
+static void hc_parse_intervals(struct tfrc_options *o, const u8 *val, u8 len)
 {
 	u64 back = *val++;
 	u32 i;
 
 	o->n_li = min_t(u32, len / 9, ARRAY_SIZE(o->li));
-	o->far = get24(val) == 0xffffff;
+	o->far = tfrc_get24(val) == 0xffffff;
 	for (i = 0; i < o->n_li; i++, val += 9) {
-		o->li[i].drops = get24(val + 3) & 0x7fffff;
-		o->li[i].packets = get24(val + 6);
-		back += get24(val) + o->li[i].drops;
+		o->li[i].drops = tfrc_get24(val + 3) & 0x7fffff;
+		o->li[i].packets = tfrc_get24(val + 6);
+		back += tfrc_get24(val) + o->li[i].drops;
 		o->li[i].start = back;
 	}
 }
 
-static void parse_dropped(struct tfrc_options *o, const u8 *val, u8 len)
+static void hc_parse_dropped(struct tfrc_options *o, const u8 *val, u8 len)
 {
 	u32 i;
 
 	o->n_drops = min_t(u32, len / 3, ARRAY_SIZE(o->drops));
 	for (i = 0; i < o->n_drops; i++, val += 3)
-		o->drops[i] = get24(val);
+		o->drops[i] = tfrc_get24(val);
 }
 
 /* An option of a length that it cannot have is ignored (RFC 4340, 5.8). */
-static void parse_option(struct tfrc_options *o, u8 option, const u8 *val,
-			 u8 len)
+static void hc_parse_option(struct tfrc_options *o, u8 option, const u8 *val,
+			    u8 len)
 {
 	switch (option) {
 	case TFRC_OPT_LOSS_EVENT_RATE:
@@ -554,12 +554,12 @@ static void parse_option(struct tfrc_options *o, u8 option, const u8 *val,
 		/* Of several, the first one begins with the current interval. */
 		if (len < 10 || len % 9 != 1 || o->seen & SEEN(option))
 			return;
-		parse_intervals(o, val, len);
+		hc_parse_intervals(o, val, len);
 		break;
 	case TFRC_OPT_DROPPED_PACKETS:
 		if (!len || len % 3 || o->seen & SEEN(option))
 			return;
-		parse_dropped(o, val, len);
+		hc_parse_dropped(o, val, len);
 		break;
 	default:
 		return;
@@ -572,7 +572,7 @@ static void parse_option(struct tfrc_options *o, u8 option, const u8 *val,
  * then discards: what was kept would be taken for the next packet's. So the
  * options are read here, from the packet that arrived.
  */
-static void parse(struct tfrc_options *o, const struct sk_buff *skb)
+static void hc_parse(struct tfrc_options *o, const struct sk_buff *skb)
 {
 	const u8 *at = (const u8 *)dccp_hdr(skb) + dccp_hdr_len(skb);
 	const u8 *end = (const u8 *)dccp_hdr(skb) +
@@ -587,7 +587,7 @@ static void parse(struct tfrc_options *o, const struct sk_buff *skb)
 		if (at == end || *at < 2 || *at - 1 > end - at)
 			return;
 		len = *at++ - 2;
-		parse_option(o, option, at, len);
+		hc_parse_option(o, option, at, len);
 		at += len;
 	}
 }
@@ -597,8 +597,8 @@ static void parse(struct tfrc_options *o, const struct sk_buff *skb)
  * the sender of CCID 4 can tell by the loss intervals (RFC 5622, 8.7), which a
  * peer may send alone.
  */
-static bool is_feedback(const struct tfrc_method *method,
-			const struct tfrc_options *o)
+static bool hc_is_feedback(const struct tfrc_method *method,
+			   const struct tfrc_options *o)
 {
 	u8 loss = SEEN(TFRC_OPT_LOSS_EVENT_RATE);
 
@@ -608,7 +608,7 @@ static bool is_feedback(const struct tfrc_method *method,
 }
 
 /* Does the Loss Intervals option tell of an event that is news? */
-static bool new_event(struct tfrc_hc_tx *hc, const struct tfrc_options *o)
+static bool hc_new_event(struct tfrc_hc_tx *hc, const struct tfrc_options *o)
 {
 	u64 start = o->li[0].start;
 	bool news;
@@ -625,8 +625,8 @@ static bool new_event(struct tfrc_hc_tx *hc, const struct tfrc_options *o)
  * What the intervals say of 1/p, with those that were told before. If some are
  * missing, the Loss Event Rate counts, if there is one.
  */
-static void count_intervals(struct tfrc_hc_tx *hc, struct tfrc_options *o, u32 wc,
-			    struct tfrc_feedback_in *fb)
+static void hc_count_intervals(struct tfrc_hc_tx *hc, struct tfrc_options *o, u32 wc,
+			       struct tfrc_feedback_in *fb)
 {
 	bool complete = tfrc_tx_tell(&hc->tx, o->li, o->n_li);
 
@@ -640,9 +640,9 @@ static void count_intervals(struct tfrc_hc_tx *hc, struct tfrc_options *o, u32 w
 }
 
 /* What the options say of loss. */
-static void loss_report(struct tfrc_hc_tx *hc, const struct tfrc_method *method,
-			struct tfrc_options *o, u32 wc,
-			struct tfrc_feedback_in *fb)
+static void hc_loss_report(struct tfrc_hc_tx *hc, const struct tfrc_method *method,
+			   struct tfrc_options *o, u32 wc,
+			   struct tfrc_feedback_in *fb)
 {
 	u32 i;
 
@@ -663,16 +663,16 @@ static void loss_report(struct tfrc_hc_tx *hc, const struct tfrc_method *method,
 	if (o->seen & SEEN(TFRC_OPT_DROPPED_PACKETS))
 		for (i = 0; i < min(o->n_li, o->n_drops); i++)
 			o->li[i].drops = min(o->li[i].drops, o->drops[i]);
-	fb->new_event = new_event(hc, o);
+	fb->new_event = hc_new_event(hc, o);
 	if (method->sender_counts)
-		count_intervals(hc, o, wc, fb);
+		hc_count_intervals(hc, o, wc, fb);
 }
 
 static void tfrc_hc_tx_packet_recv(struct sock *sk, struct sk_buff *skb)
 {
 	struct dccp_sock *dp = dccp_sk(sk);
 	struct tfrc_hc_tx *hc = hc_tx(sk);
-	const struct tfrc_method *method = tx_method(sk);
+	const struct tfrc_method *method = hc_tx_method(sk);
 	u8 type = DCCP_SKB_CB(skb)->dccpd_type;
 	u64 ackno = DCCP_SKB_CB(skb)->dccpd_ack_seq, now = ktime_get_ns();
 	u64 seq = DCCP_SKB_CB(skb)->dccpd_seq;
@@ -683,8 +683,8 @@ static void tfrc_hc_tx_packet_recv(struct sock *sk, struct sk_buff *skb)
 
 	if (type != DCCP_PKT_ACK && type != DCCP_PKT_DATAACK)
 		return;
-	parse(&o, skb);
-	if (!is_feedback(method, &o) || !hc->tx.started)
+	hc_parse(&o, skb);
+	if (!hc_is_feedback(method, &o) || !hc->tx.started)
 		return;
 	/* A duplicate, or overtaken by newer feedback? */
 	if (hc->feedback_seen && (seq == hc->seq ||
@@ -709,17 +709,17 @@ static void tfrc_hc_tx_packet_recv(struct sock *sk, struct sk_buff *skb)
 		tfrc_tx_acked_wc(&hc->tx, wc, now);
 	}
 	fb.x_recv = o.x_recv;
-	loss_report(hc, method, &o, wc, &fb);
+	hc_loss_report(hc, method, &o, wc, &fb);
 	tfrc_tx_feedback(&hc->tx, &fb, now);
 	trace_tfrc_feedback(sk, method->ccid, &hc->tx, fb.x_recv, fb.rtt,
 			    false);
-	grow_window(sk, &hc->tx);
+	hc_grow_window(sk, &hc->tx);
 
 	/* The rate has changed, and with it when the next packet may go. */
 	if (hc->waiting)
-		dequeue(sk);
+		hc_dequeue(sk);
 	else
-		arm(hc);
+		hc_arm(hc);
 }
 
 static void tfrc_hc_tx_get_info(struct sock *sk, struct tcp_info *info)
@@ -731,15 +731,15 @@ static void tfrc_hc_tx_get_info(struct sock *sk, struct tcp_info *info)
 }
 
 /* p in millionths of 1/p in Q24.8 */
-static u32 millionths(u32 pinv)
+static u32 tfrc_millionths(u32 pinv)
 {
 	if (pinv == TFRC_PINV_NONE)
 		return 0;
 	return max(div_u64(1000000ULL << TFRC_PINV_SHIFT, pinv), 1ULL);
 }
 
-static void tx_info(const struct tfrc_hc_tx *hc, u8 ccid,
-		    struct tfrc_tx_info_ext *info)
+static void hc_tx_info(const struct tfrc_hc_tx *hc, u8 ccid,
+		       struct tfrc_tx_info_ext *info)
 {
 	const struct tfrc_tx *tx = &hc->tx;
 	u64 x_recv = tfrc_tx_x_recv(tx);
@@ -751,7 +751,7 @@ static void tx_info(const struct tfrc_hc_tx *hc, u8 ccid,
 		.x_calc		= loss ? min_t(u64, U32_MAX, tx->x_calc >>
 					       TFRC_RATE_SHIFT) : 0,
 		.rtt		= tx->rtt,
-		.p		= millionths(tx->pinv),
+		.p		= tfrc_millionths(tx->pinv),
 		.rto		= tfrc_tx_rto(tx),
 		.ipi		= div_u64(tfrc_spacing(tfrc_mean(tx->s_mean),
 						       tx->x_inst), 1000),
@@ -773,8 +773,8 @@ static void tx_info(const struct tfrc_hc_tx *hc, u8 ccid,
 }
 
 /* Give the caller what fits of a value. */
-static int give(const void *val, int size, int len, u32 __user *optval,
-		int __user *optlen)
+static int tfrc_give(const void *val, int size, int len, u32 __user *optval,
+		     int __user *optlen)
 {
 	if (len < (int)sizeof(u32))
 		return -EINVAL;
@@ -807,7 +807,7 @@ static int tfrc_hc_tx_getsockopt(struct sock *sk, const int optname, int len,
 						  (u8 __user *)optval + at,
 						  sizeof(info.interval)))
 			return -EFAULT;
-		tx_info(hc, tx_method(sk)->ccid, &info);
+		hc_tx_info(hc, hc_tx_method(sk)->ccid, &info);
 		break;
 	case DCCP_SOCKOPT_TFRC_TX_SEGMENT:
 		number = hc->tx.par.s;
@@ -821,11 +821,11 @@ static int tfrc_hc_tx_getsockopt(struct sock *sk, const int optname, int len,
 	default:
 		return -ENOPROTOOPT;
 	}
-	return give(val, size, len, optval, optlen);
+	return tfrc_give(val, size, len, optval, optlen);
 }
 
 /**
- * set_u32() - take the value of a socket option
+ * tfrc_set_u32() - take the value of a socket option
  * @to: where it goes
  * @val: value
  * @low: the least that it may be
@@ -839,8 +839,8 @@ static int tfrc_hc_tx_getsockopt(struct sock *sk, const int optname, int len,
  *
  * Return: 0, -EINVAL or -EPERM.
  */
-static int set_u32(u32 *to, u32 val, u32 low, u32 high, u32 free_low,
-		   u32 free_high, bool admin)
+static int tfrc_set_u32(u32 *to, u32 val, u32 low, u32 high, u32 free_low,
+			u32 free_high, bool admin)
 {
 	if (val < low || val > high)
 		return -EINVAL;
@@ -854,13 +854,13 @@ static int set_u32(u32 *to, u32 val, u32 low, u32 high, u32 free_low,
  * S, which may be lowered without a privilege to @free_low. Zero stands for the
  * mean, where that is the default.
  */
-static int set_segment(u32 *to, u32 val, u32 by_default, u32 free_low,
-		       bool admin)
+static int tfrc_set_segment(u32 *to, u32 val, u32 by_default, u32 free_low,
+			    bool admin)
 {
 	if (val && val < S_MIN)
 		return -EINVAL;
-	return set_u32(to, val, by_default ? S_MIN : 0, S_MAX, free_low,
-		       by_default, admin);
+	return tfrc_set_u32(to, val, by_default ? S_MIN : 0, S_MAX, free_low,
+			  by_default, admin);
 }
 
 static int tfrc_hc_tx_setsockopt(struct sock *sk, int optname, u32 val,
@@ -869,17 +869,17 @@ static int tfrc_hc_tx_setsockopt(struct sock *sk, int optname, u32 val,
 	struct tfrc_hc_tx *hc = hc_tx(sk);
 	struct tfrc_params *par = &hc->tx.par, def;
 
-	default_params(tx_method(sk), &def);
+	tfrc_default_params(hc_tx_method(sk), &def);
 
 	switch (optname) {
 	case DCCP_SOCKOPT_TFRC_TX_SEGMENT:
-		return set_segment(&par->s, val, def.s, 0, admin);
+		return tfrc_set_segment(&par->s, val, def.s, 0, admin);
 	case DCCP_SOCKOPT_TFRC_TX_HEADER:
-		return set_u32(&par->header, val, 0, H_MAX, def.header, H_MAX,
-			       admin);
+		return tfrc_set_u32(&par->header, val, 0, H_MAX, def.header, H_MAX,
+				  admin);
 	case DCCP_SOCKOPT_TFRC_TX_INTERVAL:
-		return set_u32(&par->min_interval, val, 0, MIN_INTERVAL_MAX,
-			       def.min_interval, MIN_INTERVAL_MAX, admin);
+		return tfrc_set_u32(&par->min_interval, val, 0, MIN_INTERVAL_MAX,
+				  def.min_interval, MIN_INTERVAL_MAX, admin);
 	default:
 		return -ENOPROTOOPT;
 	}
@@ -889,17 +889,17 @@ static int tfrc_hc_tx_setsockopt(struct sock *sk, int optname, u32 val,
 
 static int tfrc_hc_rx_init(struct ccid *ccid, struct sock *sk)
 {
-	const struct tfrc_method *method = ccid_method(ccid);
+	const struct tfrc_method *method = tfrc_ccid_method(ccid);
 	struct tfrc_hc_rx *hc = ccid_priv(ccid);
 	struct tfrc_params par;
 
-	default_params(method, &par);
+	tfrc_default_params(method, &par);
 	tfrc_rx_init(&hc->rx, method, &par, dccp_sk(sk)->dccps_gsr,
 		     dccp_sk(sk)->dccps_syn_rtt);
 	return 0;
 }
 
-static bool is_ce(const struct sk_buff *skb)
+static bool tfrc_is_ce(const struct sk_buff *skb)
 {
 	switch (skb->protocol) {
 	case htons(ETH_P_IP):
@@ -915,12 +915,12 @@ static bool is_ce(const struct sk_buff *skb)
  * Let periodic feedback wait for the next packet of data, if one goes back soon:
  * two times between packets, at most 100 ms. Elapsed Time says how long it was.
  */
-static bool wait_for_data(struct sock *sk, u64 now)
+static bool hc_wait_for_data(struct sock *sk, u64 now)
 {
 	struct tfrc_hc_tx *hc;
 	u64 gap;
 
-	if (!is_ours(dccp_sk(sk)->dccps_hc_tx_ccid))
+	if (!tfrc_is_ours(dccp_sk(sk)->dccps_hc_tx_ccid))
 		return false;
 	hc = hc_tx(sk);
 	gap = (u64)(hc->tx.gap >> 8) * NSEC_PER_USEC;
@@ -928,7 +928,7 @@ static bool wait_for_data(struct sock *sk, u64 now)
 		return false;
 	if (!hc->t_ack) {
 		hc->t_ack = now + 2 * gap;
-		arm(hc);
+		hc_arm(hc);
 	}
 	return true;
 }
@@ -943,7 +943,7 @@ static void tfrc_hc_rx_packet_recv(struct sock *sk, struct sk_buff *skb)
 		.ndp	= min_t(u64, dp->dccps_options_received.dccpor_ndp,
 				U32_MAX),
 		.data	= dccp_data_packet(skb),
-		.ce	= is_ce(skb),
+		.ce	= tfrc_is_ce(skb),
 	};
 	struct tfrc_params par = rx->par;
 	u64 now = ktime_get_ns();
@@ -964,12 +964,12 @@ static void tfrc_hc_rx_packet_recv(struct sock *sk, struct sk_buff *skb)
 		return;
 	/* The more urgent reason has the smaller number. */
 	hc->due = hc->due ? min_t(u8, hc->due, why) : why;
-	if (hc->due != TFRC_FEEDBACK_PERIODIC || !wait_for_data(sk, now))
-		send_feedback(sk);
+	if (hc->due != TFRC_FEEDBACK_PERIODIC || !hc_wait_for_data(sk, now))
+		hc_send_feedback(sk);
 }
 
 /* Elapsed Time, in tens of us: two bytes, or four (RFC 4340, 13.2). */
-static int insert_elapsed(struct sk_buff *skb, u64 time)
+static int hc_insert_elapsed(struct sk_buff *skb, u64 time)
 {
 	__be32 val = htonl(min_t(u64, time, U32_MAX));
 	__be16 brief = htons(time);
@@ -1006,7 +1006,7 @@ static int tfrc_hc_rx_insert(struct sock *sk, struct sk_buff *skb)
 	tfrc_rx_report(rx, why, now);
 	trace_tfrc_report(sk, rx, why);
 	hc->due = TFRC_FEEDBACK_NONE;
-	if (is_ours(dccp_sk(sk)->dccps_hc_tx_ccid))
+	if (tfrc_is_ours(dccp_sk(sk)->dccps_hc_tx_ccid))
 		hc_tx(sk)->t_ack = 0;
 
 	val = htonl(tfrc_rx_loss_event_rate(rx));
@@ -1019,7 +1019,7 @@ static int tfrc_hc_rx_insert(struct sock *sk, struct sk_buff *skb)
 	val = htonl(rx->x_recv);
 	if (dccp_insert_option(skb, TFRC_OPT_RECEIVE_RATE, &val, sizeof(val)))
 		return -1;
-	if (insert_elapsed(skb, div_u64(now - rx->t_high, 10000)))
+	if (hc_insert_elapsed(skb, div_u64(now - rx->t_high, 10000)))
 		return -1;
 	len = tfrc_rx_intervals(rx, dccp_sk(sk)->dccps_gsr, most, data);
 	if (dccp_insert_option(skb, TFRC_OPT_LOSS_INTERVALS, data, len))
@@ -1036,14 +1036,14 @@ static void tfrc_hc_rx_get_info(struct sock *sk, struct tcp_info *info)
 	info->tcpi_rcv_rtt = hc_rx(sk)->rx.rtt;
 }
 
-static void rx_info(const struct tfrc_rx *rx, struct tfrc_rx_info_ext *info)
+static void hc_rx_info(const struct tfrc_rx *rx, struct tfrc_rx_info_ext *info)
 {
 	u32 i;
 
 	*info = (struct tfrc_rx_info_ext){
 		.x_recv		= rx->x_recv,
 		.rtt		= rx->rtt,
-		.p		= millionths(rx->pinv),
+		.p		= tfrc_millionths(rx->pinv),
 		.size		= sizeof(*info),
 		.packets	= rx->packets,
 		.lost		= rx->lost,
@@ -1079,7 +1079,7 @@ static int tfrc_hc_rx_getsockopt(struct sock *sk, const int optname, int len,
 	case DCCP_SOCKOPT_CCID_RX_INFO:
 		if (len < (int)sizeof(struct tfrc_rx_info))
 			return -EINVAL;
-		rx_info(rx, &info);
+		hc_rx_info(rx, &info);
 		val = &info;
 		size = sizeof(info);
 		break;
@@ -1098,7 +1098,7 @@ static int tfrc_hc_rx_getsockopt(struct sock *sk, const int optname, int len,
 	default:
 		return -ENOPROTOOPT;
 	}
-	return give(val, size, len, optval, optlen);
+	return tfrc_give(val, size, len, optval, optlen);
 }
 
 static int tfrc_hc_rx_setsockopt(struct sock *sk, int optname, u32 val,
@@ -1109,7 +1109,7 @@ static int tfrc_hc_rx_setsockopt(struct sock *sk, int optname, u32 val,
 	u32 number;
 	int err;
 
-	default_params(rx->method, &def);
+	tfrc_default_params(rx->method, &def);
 
 	switch (optname) {
 	case DCCP_SOCKOPT_TFRC_RX_SEGMENT:
@@ -1117,19 +1117,19 @@ static int tfrc_hc_rx_setsockopt(struct sock *sk, int optname, u32 val,
 		 * The smaller, the longer are the first interval and those in
 		 * virtual packets; and it must be the sender's.
 		 */
-		return set_segment(&rx->par.s, val, def.s, def.s, admin);
+		return tfrc_set_segment(&rx->par.s, val, def.s, def.s, admin);
 	case DCCP_SOCKOPT_TFRC_RX_HEADER:
 		/* The more, the longer is the first loss interval. */
-		return set_u32(&rx->par.header, val, 0, H_MAX, 0, def.header,
-			       admin);
+		return tfrc_set_u32(&rx->par.header, val, 0, H_MAX, 0, def.header,
+				  admin);
 	case DCCP_SOCKOPT_TFRC_RX_DISCOUNT:
-		err = set_u32(&number, val, 0, 1, 0, def.discount, admin);
+		err = tfrc_set_u32(&number, val, 0, 1, 0, def.discount, admin);
 		if (!err)
 			rx->par.discount = number;
 		return err;
 	case DCCP_SOCKOPT_TFRC_RX_VARIANT:
-		err = set_u32(&number, val, 0, rx->method->variants - 1, 0,
-			      rx->method->free_variant, admin);
+		err = tfrc_set_u32(&number, val, 0, rx->method->variants - 1, 0,
+				   rx->method->free_variant, admin);
 		if (!err)
 			rx->par.variant = number;
 		return err;
@@ -1214,7 +1214,7 @@ static int __init tfrc_init(void)
 			tfrc_ops[i].ccid_deps[1] = tx_features_sp;
 		}
 	}
-	restrict_ccids();
+	tfrc_restrict_ccids();
 	for (i = 0; i < ARRAY_SIZE(tfrc_ops); i++) {
 		err = ccid_register(&tfrc_ops[i]);
 		if (err) {

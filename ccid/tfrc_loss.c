@@ -9,7 +9,7 @@
 static const u8 weights[TFRC_NINTERVAL] = { 5, 5, 5, 5, 4, 3, 2, 1 };
 
 /* Of i[1] on: the weighted average. A weight has 15 bits, a length 32. */
-static u32 closed_mean(const struct tfrc_history *h)
+static u32 loss_closed_mean(const struct tfrc_history *h)
 {
 	u64 total = 0, weight = 0;
 	u32 i;
@@ -24,7 +24,7 @@ static u32 closed_mean(const struct tfrc_history *h)
 }
 
 /* DF: how much less the older intervals count beside a long current one. */
-static u32 discount_factor(const struct tfrc_history *h, u32 mean)
+static u32 loss_discount_factor(const struct tfrc_history *h, u32 mean)
 {
 	u64 df;
 
@@ -46,7 +46,7 @@ void tfrc_history_push(struct tfrc_history *h, bool discount)
 	u32 df = TFRC_DF_ONE, i;
 
 	if (discount && h->n > 1)
-		df = discount_factor(h, closed_mean(h));
+		df = loss_discount_factor(h, loss_closed_mean(h));
 	if (h->n <= TFRC_NINTERVAL)
 		h->n++;
 	for (i = h->n - 1; i; i--) {
@@ -76,9 +76,9 @@ u32 tfrc_history_pinv(const struct tfrc_history *h, bool skip_current,
 
 	if (h->n < 2)
 		return TFRC_PINV_NONE;
-	mean = closed_mean(h);
+	mean = loss_closed_mean(h);
 	if (!skip_current) {
-		df = discount ? discount_factor(h, mean) : TFRC_DF_ONE;
+		df = discount ? loss_discount_factor(h, mean) : TFRC_DF_ONE;
 		weight = weights[0] * TFRC_DF_ONE;
 		total = h->i[0].length * weight;
 		/* With fewer than n closed intervals the last one's place in

@@ -38,20 +38,20 @@ static u32 rx_rtt(const struct tfrc_rx *rx)
 }
 
 /* Times that are not long ago are kept as 32 bits, in units of 256 ns. */
-static u64 since(u32 then, u64 now)
+static u64 rx_since(u32 then, u64 now)
 {
 	return (u64)((u32)(now >> 8) - then) << 8;
 }
 
 /* Is a window counter at most so far above that of the current event? */
-static bool within(const struct tfrc_rx *rx, u32 wc, s32 quarters)
+static bool rx_within(const struct tfrc_rx *rx, u32 wc, s32 quarters)
 {
 	return (s32)(wc - rx->wc_event) <= quarters;
 }
 
-static bool in_lip(const struct tfrc_rx *rx)
+static bool rx_in_lip(const struct tfrc_rx *rx)
 {
-	return rx->history.n && within(rx, rx->last.wc, TFRC_LIP);
+	return rx->history.n && rx_within(rx, rx->last.wc, TFRC_LIP);
 }
 
 /**
@@ -66,7 +66,7 @@ u32 tfrc_rx_interval(const struct tfrc_rx *rx, u32 i)
 	if (i)
 		return rx->history.i[i].length;
 	return rx->method->length(&rx->meter, &rx->par,
-				  within(rx, rx->wc_high, TFRC_SHORT));
+				  rx_within(rx, rx->wc_high, TFRC_SHORT));
 }
 
 /*
@@ -75,7 +75,7 @@ u32 tfrc_rx_interval(const struct tfrc_rx *rx, u32 i)
  * per round trip: a sender that is slower than that is so for its losses, and
  * must not be held there by its own rate (RFC 5348, 6.2).
  */
-static u64 receive_rate(const struct tfrc_rx *rx, u64 now)
+static u64 rx_receive_rate(const struct tfrc_rx *rx, u64 now)
 {
 	u64 rtt = rx_rtt(rx) * 1000ULL, time = now - rx->t_first, least;
 	u64 bytes = rx->bytes;
@@ -84,7 +84,7 @@ static u64 receive_rate(const struct tfrc_rx *rx, u64 now)
 	for (i = 1; i <= n; i++) {
 		u32 j = (rx->n_mark - i) % TFRC_MARKS;
 
-		time = since(rx->mark[j].time, now);
+		time = rx_since(rx->mark[j].time, now);
 		bytes = (u32)rx->bytes - rx->mark[j].bytes;
 		if (time >= rtt)
 			break;
@@ -100,13 +100,13 @@ static u64 receive_rate(const struct tfrc_rx *rx, u64 now)
  * first one was lost or marked. The sender scales what the equation gives
  * by s / (s + H), so here the rate is scaled back.
  */
-static u32 first_length(const struct tfrc_rx *rx, u64 now)
+static u32 rx_first_length(const struct tfrc_rx *rx, u64 now)
 {
 	u32 s_mean = tfrc_mean(rx->s_mean), s = rx->par.s ?: s_mean;
 	u64 x = 0, per_rtt;
 
 	if (rx->n_mark && rx->meter.packets > rx->meter.drops)
-		x = max(receive_rate(rx, now) >> TFRC_RATE_SHIFT,
+		x = max(rx_receive_rate(rx, now) >> TFRC_RATE_SHIFT,
 			(u64)rx->x_max);
 	if (rx->par.header)
 		x += div_u64(x * rx->par.header, s_mean);
@@ -117,7 +117,7 @@ static u32 first_length(const struct tfrc_rx *rx, u64 now)
 }
 
 /* Give the open interval its final figures. */
-static void close_interval(struct tfrc_rx *rx, u64 now)
+static void rx_close_interval(struct tfrc_rx *rx, u64 now)
 {
 	struct tfrc_interval *i = &rx->history.i[0];
 
@@ -126,25 +126,25 @@ static void close_interval(struct tfrc_rx *rx, u64 now)
 		*i = (struct tfrc_interval){
 			.start	= rx->first_seq + 1,
 			.df	= TFRC_DF_ONE,
-			.length	= first_length(rx, now),
+			.length	= rx_first_length(rx, now),
 		};
 		i->packets = i->length >> TFRC_PINV_SHIFT;
 		return;
 	}
 	i->length = rx->method->length(&rx->meter, &rx->par,
-				       within(rx, rx->last.wc, TFRC_SHORT));
+				       rx_within(rx, rx->last.wc, TFRC_SHORT));
 	i->packets = rx->meter.packets;
 	i->drops = rx->meter.drops;
 }
 
-static void count_lost(struct tfrc_meter *m, u32 n)
+static void rx_count_lost(struct tfrc_meter *m, u32 n)
 {
 	m->packets = min(m->packets + n, TFRC_COUNT_MAX);
 	m->drops = min(m->drops + n, TFRC_COUNT_MAX);
 }
 
 /* The last packet lost in the current interval is @seq. */
-static void set_lossy(struct tfrc_rx *rx, u64 seq)
+static void rx_set_lossy(struct tfrc_rx *rx, u64 seq)
 {
 	struct tfrc_interval *i = &rx->history.i[0];
 
@@ -158,38 +158,38 @@ static void set_lossy(struct tfrc_rx *rx, u64 seq)
  * An interval as the options report it begins with the loss that began the
  * event, also where the method counts that packet to the interval before.
  */
-static bool lose(struct tfrc_rx *rx, u32 n, u64 seq, u32 size, u64 now)
+static bool rx_lose(struct tfrc_rx *rx, u32 n, u64 seq, u32 size, u64 now)
 {
 	u64 end = (seq + n - 1) & TFRC_SEQ_MASK;
-	bool lip = in_lip(rx);
+	bool lip = rx_in_lip(rx);
 	s64 old;
 	u32 before;
 
 	old = rx->method->lost(&rx->meter, &rx->par, n, size, lip);
 	if (old < 0) {
-		count_lost(&rx->meter, n);
-		set_lossy(rx, end);
+		rx_count_lost(&rx->meter, n);
+		rx_set_lossy(rx, end);
 		return false;
 	}
 	before = old ? old - 1 : 0;
-	count_lost(&rx->meter, before);
+	rx_count_lost(&rx->meter, before);
 	if (before)
-		set_lossy(rx, (seq + before - 1) & TFRC_SEQ_MASK);
-	close_interval(rx, now);
+		rx_set_lossy(rx, (seq + before - 1) & TFRC_SEQ_MASK);
+	rx_close_interval(rx, now);
 	tfrc_history_push(&rx->history, rx->par.discount);
 	rx->meter = (struct tfrc_meter){ .lost = rx->meter.carry };
 	rx->wc_event = rx->last.wc;
 	rx->history.i[0].start = (seq + before) & TFRC_SEQ_MASK;
-	set_lossy(rx, end);
+	rx_set_lossy(rx, end);
 	rx->events++;
 	if (n > old)
 		rx->method->lost(&rx->meter, &rx->par, n - old, size, true);
-	count_lost(&rx->meter, n - before);
+	rx_count_lost(&rx->meter, n - before);
 	return true;
 }
 
 /* The hole below @pkt is lost, as far as it held data. */
-static bool lose_hole(struct tfrc_rx *rx, const struct tfrc_packet *pkt, u64 now)
+static bool rx_lose_hole(struct tfrc_rx *rx, const struct tfrc_packet *pkt, u64 now)
 {
 	u64 gap = tfrc_seq_diff(rx->last.seq, pkt->seq) - 1;
 	u32 n = min_t(u64, gap - min_t(u64, gap, pkt->ndp), 1U << 24);
@@ -197,22 +197,22 @@ static bool lose_hole(struct tfrc_rx *rx, const struct tfrc_packet *pkt, u64 now
 	if (!n)
 		return false;
 	rx->lost += n;
-	return lose(rx, n, (rx->last.seq + 1) & TFRC_SEQ_MASK,
-		    tfrc_mean(rx->s_mean), now);
+	return rx_lose(rx, n, (rx->last.seq + 1) & TFRC_SEQ_MASK,
+		       tfrc_mean(rx->s_mean), now);
 }
 
 /* Take the next packet in order. */
-static bool take(struct tfrc_rx *rx, const struct tfrc_packet *pkt, u64 now)
+static bool rx_take(struct tfrc_rx *rx, const struct tfrc_packet *pkt, u64 now)
 {
 	u64 step = tfrc_seq_diff(rx->last.seq, pkt->seq);
-	bool event = lose_hole(rx, pkt, now);
+	bool event = rx_lose_hole(rx, pkt, now);
 
 	if (pkt->data && pkt->ce) {
 		rx->marked++;
-		event |= lose(rx, 1, pkt->seq, max(pkt->size, 1U), now);
+		event |= rx_lose(rx, 1, pkt->seq, max(pkt->size, 1U), now);
 	} else if (pkt->data) {
 		rx->method->received(&rx->meter, &rx->par, pkt->size,
-				     in_lip(rx));
+				     rx_in_lip(rx));
 		rx->meter.packets = min(rx->meter.packets + 1,
 					TFRC_COUNT_MAX);
 	}
@@ -223,7 +223,7 @@ static bool take(struct tfrc_rx *rx, const struct tfrc_packet *pkt, u64 now)
 	return event;
 }
 
-static void insert(struct tfrc_rx *rx, const struct tfrc_packet *pkt)
+static void rx_insert(struct tfrc_rx *rx, const struct tfrc_packet *pkt)
 {
 	u32 i;
 
@@ -236,7 +236,7 @@ static void insert(struct tfrc_rx *rx, const struct tfrc_packet *pkt)
 }
 
 /* Decide what can be decided. @n packets must be, whatever their holes. */
-static bool advance(struct tfrc_rx *rx, u32 n, u64 now)
+static bool rx_advance(struct tfrc_rx *rx, u32 n, u64 now)
 {
 	bool event = false;
 	u32 i, done = 0;
@@ -248,7 +248,7 @@ static bool advance(struct tfrc_rx *rx, u32 n, u64 now)
 		if (gap > pkt->ndp && done >= n &&
 		    rx->n_waiting - done < TFRC_NDUPACK)
 			break;
-		event |= take(rx, pkt, now);
+		event |= rx_take(rx, pkt, now);
 		done++;
 	}
 	rx->n_waiting -= done;
@@ -257,7 +257,7 @@ static bool advance(struct tfrc_rx *rx, u32 n, u64 now)
 	return event;
 }
 
-static void rtt_sample(struct tfrc_rx *rx, u64 ns, u32 quarters)
+static void rx_rtt_sample(struct tfrc_rx *rx, u64 ns, u32 quarters)
 {
 	u32 us = clamp_t(u64, div_u64(ns * 4, 1000 * quarters), TFRC_RTT_MIN,
 			 TFRC_RTT_MAX);
@@ -274,7 +274,7 @@ static void rtt_sample(struct tfrc_rx *rx, u64 ns, u32 quarters)
  * estimate above it would be there for good, and hold the sender down: the
  * receive rate is that over an estimated round trip.
  */
-static void sample_rtt(struct tfrc_rx *rx, u32 ahead, u64 now)
+static void rx_sample_rtt(struct tfrc_rx *rx, u32 ahead, u64 now)
 {
 	u32 last = (rx->wc_high - ahead) % TFRC_COUNTERS;
 	u32 slot = rx->wc_high % TFRC_COUNTERS, d;
@@ -282,7 +282,7 @@ static void sample_rtt(struct tfrc_rx *rx, u32 ahead, u64 now)
 
 	if (ahead > 4 && ahead < 10 && rx->arrival[last] &&
 	    rx->arrival_wc[last] == rx->wc_high - ahead)
-		pause = since(rx->arrival[last], now);
+		pause = rx_since(rx->arrival[last], now);
 	rx->arrival[slot] = (now >> 8) | 1;
 	rx->arrival_wc[slot] = rx->wc_high;
 	for (d = 4; d > 1; d--) {
@@ -290,16 +290,16 @@ static void sample_rtt(struct tfrc_rx *rx, u32 ahead, u64 now)
 
 		if (!rx->arrival[old] || rx->arrival_wc[old] != rx->wc_high - d)
 			continue;
-		rtt_sample(rx, since(rx->arrival[old], now), d);
+		rx_rtt_sample(rx, rx_since(rx->arrival[old], now), d);
 		return;
 	}
 	if (pause && pause * 4 < 5000ULL * rx->rtt)
-		rtt_sample(rx, pause, 5);
+		rx_rtt_sample(rx, pause, 5);
 }
 
 /* A data packet that is no duplicate: rate, counters. */
-static void arrived(struct tfrc_rx *rx, struct tfrc_packet *pkt, u8 ccval,
-		    u64 now)
+static void rx_arrived(struct tfrc_rx *rx, struct tfrc_packet *pkt, u8 ccval,
+		       u64 now)
 {
 	u32 ahead = (ccval - rx->wc_high) & 15;
 
@@ -317,7 +317,7 @@ static void arrived(struct tfrc_rx *rx, struct tfrc_packet *pkt, u8 ccval,
 		rx->wc_high += ahead;
 		pkt->wc = rx->wc_high;
 		if (ahead || !rx->data_seen)
-			sample_rtt(rx, ahead, now);
+			rx_sample_rtt(rx, ahead, now);
 	} else {
 		/* The counter never falls with the sequence number. */
 		pkt->wc = rx->wc_high - ((rx->wc_high - ccval) & 15);
@@ -326,14 +326,14 @@ static void arrived(struct tfrc_rx *rx, struct tfrc_packet *pkt, u8 ccval,
 }
 
 /* Once a round trip by the sender's counters, and not for less than it costs. */
-static bool periodic(const struct tfrc_rx *rx, u64 now)
+static bool rx_periodic(const struct tfrc_rx *rx, u64 now)
 {
 	u32 last = rx->mark[(rx->n_mark - 1) % TFRC_MARKS].time;
 
 	return (s32)(rx->wc_high - rx->wc_feedback) >= 4 &&
 	       (tfrc_feedback_earned(rx->packets - rx->packets_feedback,
 				     tfrc_mean(rx->s_mean)) ||
-		since(last, now) >= TFRC_FEEDBACK_WAIT * 1000ULL);
+		rx_since(last, now) >= TFRC_FEEDBACK_WAIT * 1000ULL);
 }
 
 /**
@@ -376,20 +376,20 @@ enum tfrc_feedback tfrc_rx_packet(struct tfrc_rx *rx, struct tfrc_packet *pkt,
 		rx->t_high = now;
 	}
 	if (pkt->data)
-		arrived(rx, pkt, ccval, now);
+		rx_arrived(rx, pkt, ccval, now);
 
-	insert(rx, pkt);
+	rx_insert(rx, pkt);
 	i = 0;
 	if (pkt->data && pkt->ce)
 		while (rx->waiting[i++].seq != pkt->seq)
 			;
-	event = advance(rx, i, now);
+	event = rx_advance(rx, i, now);
 
 	if (first)
 		return TFRC_FEEDBACK_FIRST;
 	if (event)
 		return TFRC_FEEDBACK_LOSS;
-	if (pkt->data && periodic(rx, now))
+	if (pkt->data && rx_periodic(rx, now))
 		return TFRC_FEEDBACK_PERIODIC;
 	return TFRC_FEEDBACK_NONE;
 }
@@ -410,7 +410,7 @@ void tfrc_rx_report(struct tfrc_rx *rx, enum tfrc_feedback why, u64 now)
 		rx->x_recv = 0;
 	else
 		rx->x_recv = min_t(u64, U32_MAX,
-				   receive_rate(rx, now) >> TFRC_RATE_SHIFT);
+				   rx_receive_rate(rx, now) >> TFRC_RATE_SHIFT);
 	rx->x_max = max(rx->x_max, rx->x_recv);
 	rx->mark[mark].time = now >> 8;
 	rx->mark[mark].bytes = rx->bytes;
@@ -426,7 +426,7 @@ void tfrc_rx_report(struct tfrc_rx *rx, enum tfrc_feedback why, u64 now)
 	rx->history.i[0].length = tfrc_rx_interval(rx, 0);
 	rx->history.i[0].packets = rx->meter.packets;
 	rx->history.i[0].drops = rx->meter.drops;
-	skip = rx->method->skip_short && within(rx, rx->wc_high, TFRC_SHORT);
+	skip = rx->method->skip_short && rx_within(rx, rx->wc_high, TFRC_SHORT);
 	rx->pinv = tfrc_history_pinv(&rx->history, skip, rx->par.discount);
 }
 
@@ -444,7 +444,7 @@ u32 tfrc_rx_loss_event_rate(const struct tfrc_rx *rx)
 	return (rx->pinv + TFRC_PINV_ONE - 1) >> TFRC_PINV_SHIFT;
 }
 
-static u8 *put24(u8 *to, u64 value, u32 most)
+static u8 *rx_put24(u8 *to, u64 value, u32 most)
 {
 	value = min_t(u64, value, most);
 	*to++ = value >> 16;
@@ -476,9 +476,9 @@ u8 tfrc_rx_intervals(const struct tfrc_rx *rx, u64 ackno, u32 most, u8 *data)
 
 	*to++ = skip;
 	if (!rx->history.n) {
-		to = put24(to, tfrc_seq_diff(rx->first_seq, end), 0xffffff);
-		to = put24(to, 0, 0);
-		return put24(to, 0, 0) - data;
+		to = rx_put24(to, tfrc_seq_diff(rx->first_seq, end), 0xffffff);
+		to = rx_put24(to, 0, 0);
+		return rx_put24(to, 0, 0) - data;
 	}
 	for (i = 0; i < min(rx->history.n, most); i++) {
 		const struct tfrc_interval *li = &rx->history.i[i];
@@ -488,9 +488,9 @@ u8 tfrc_rx_intervals(const struct tfrc_rx *rx, u64 ackno, u32 most, u8 *data)
 		if (li->drops)
 			lossy = li->lossy;
 		lossy = min(lossy, sequence);
-		to = put24(to, sequence - lossy, 0xffffff);
-		to = put24(to, lossy, 0x7fffff);
-		to = put24(to, li->packets ?: 1, 0xffffff);
+		to = rx_put24(to, sequence - lossy, 0xffffff);
+		to = rx_put24(to, lossy, 0x7fffff);
+		to = rx_put24(to, li->packets ?: 1, 0xffffff);
 		end = (li->start - 1) & TFRC_SEQ_MASK;
 	}
 	return to - data;
@@ -510,8 +510,8 @@ u8 tfrc_rx_dropped(const struct tfrc_rx *rx, u32 most, u8 *data)
 	u32 i;
 
 	if (!rx->history.n)
-		return put24(to, 0, 0) - data;
+		return rx_put24(to, 0, 0) - data;
 	for (i = 0; i < min(rx->history.n, most); i++)
-		to = put24(to, rx->history.i[i].drops, 0xffffff);
+		to = rx_put24(to, rx->history.i[i].drops, 0xffffff);
 	return to - data;
 }

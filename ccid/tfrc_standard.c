@@ -6,14 +6,14 @@
 
 #include "tfrc_loss.h"
 
-static void received(struct tfrc_meter *m, const struct tfrc_params *par,
-		     u32 size, bool lip)
+static void standard_received(struct tfrc_meter *m, const struct tfrc_params *par,
+			      u32 size, bool lip)
 {
 	m->total++;
 }
 
-static s64 lost(struct tfrc_meter *m, const struct tfrc_params *par, u32 n,
-		u32 size, bool lip)
+static s64 standard_lost(struct tfrc_meter *m, const struct tfrc_params *par, u32 n,
+			 u32 size, bool lip)
 {
 	if (!lip)
 		return 0;
@@ -21,15 +21,15 @@ static s64 lost(struct tfrc_meter *m, const struct tfrc_params *par, u32 n,
 	return -1;
 }
 
-static u32 length(const struct tfrc_meter *m, const struct tfrc_params *par,
-		  bool is_short)
+static u32 standard_length(const struct tfrc_meter *m, const struct tfrc_params *par,
+			   bool is_short)
 {
 	return tfrc_length(m->total, 1);
 }
 
 /* N packets with K losses are N/K in a short interval, RFC 4828, 4.4. */
-static u32 sp_length(const struct tfrc_meter *m, const struct tfrc_params *par,
-		     bool is_short)
+static u32 standard_sp_length(const struct tfrc_meter *m, const struct tfrc_params *par,
+			      bool is_short)
 {
 	return tfrc_length(m->total, is_short && m->drops ? m->drops : 1);
 }
@@ -39,9 +39,9 @@ const struct tfrc_method tfrc_standard = {
 	.name		= "TCP-Friendly Rate Control (RFC 5348)",
 	.defaults	= { .discount = 1 },
 	.variants	= 1,
-	.received	= received,
-	.lost		= lost,
-	.length		= length,
+	.received	= standard_received,
+	.lost		= standard_lost,
+	.length		= standard_length,
 };
 
 const struct tfrc_method tfrc_sp = {
@@ -51,7 +51,7 @@ const struct tfrc_method tfrc_sp = {
 	.variants	= 1,
 	.skip_short	= true,
 	.sender_counts	= true,
-	.received	= received,
-	.lost		= lost,
-	.length		= sp_length,
+	.received	= standard_received,
+	.lost		= standard_lost,
+	.length		= standard_sp_length,
 };

@@ -10,12 +10,40 @@
 #define _TFRC_TRACE_H
 
 #include <linux/tracepoint.h>
-#include <net/sock.h>
+#include <net/inet_sock.h>
 
 #include "tfrc_rx.h"
 #include "tfrc_tx.h"
 
-/* why: 1 first packet, 2 loss event, 3 periodic; lengths in packets * 256 */
+#ifndef _TFRC_TRACE_ADDRESS
+#define _TFRC_TRACE_ADDRESS
+
+/* Its own address and port, or the peer's, as %pISpc wants them. */
+static inline void tfrc_trace_address(void *to, const struct sock *sk, bool own)
+{
+	const struct inet_sock *inet = inet_sk(sk);
+	struct sockaddr_in *v4 = to;
+
+	memset(to, 0, sizeof(struct sockaddr_in6));
+	v4->sin_family = sk->sk_family;
+	v4->sin_port = own ? inet->inet_sport : inet->inet_dport;
+#if IS_ENABLED(CONFIG_IPV6)
+	if (sk->sk_family == AF_INET6) {
+		((struct sockaddr_in6 *)to)->sin6_addr =
+			own ? sk->sk_v6_rcv_saddr : sk->sk_v6_daddr;
+		return;
+	}
+#endif
+	v4->sin_addr.s_addr = own ? inet->inet_saddr : inet->inet_daddr;
+}
+
+#endif
+
+TRACE_DEFINE_ENUM(TFRC_FEEDBACK_FIRST);
+TRACE_DEFINE_ENUM(TFRC_FEEDBACK_LOSS);
+TRACE_DEFINE_ENUM(TFRC_FEEDBACK_PERIODIC);
+
+/* lengths in packets * 256 */
 TRACE_EVENT(tfrc_report,
 	TP_PROTO(const struct sock *sk, const struct tfrc_rx *rx, int why),
 	TP_ARGS(sk, rx, why),
@@ -23,8 +51,8 @@ TRACE_EVENT(tfrc_report,
 		__field(const void *,	sk)
 		__field(u8,		ccid)
 		__field(u8,		why)
-		__field(u16,		sport)
-		__field(u16,		dport)
+		__array(u8,		src, sizeof(struct sockaddr_in6))
+		__array(u8,		dst, sizeof(struct sockaddr_in6))
 		__field(u32,		x_recv)
 		__field(u32,		pinv)
 		__field(u32,		rtt)
@@ -39,8 +67,8 @@ TRACE_EVENT(tfrc_report,
 		__entry->sk = sk;
 		__entry->ccid = rx->method->ccid;
 		__entry->why = why;
-		__entry->sport = ntohs(inet_sk(sk)->inet_sport);
-		__entry->dport = ntohs(inet_sk(sk)->inet_dport);
+		tfrc_trace_address(__entry->src, sk, true);
+		tfrc_trace_address(__entry->dst, sk, false);
 		__entry->x_recv = rx->x_recv;
 		__entry->pinv = rx->pinv;
 		__entry->rtt = rx->rtt;
@@ -53,9 +81,13 @@ TRACE_EVENT(tfrc_report,
 		__entry->marked = rx->marked;
 		__entry->events = rx->events;
 	),
-	TP_printk("sk=%p sport=%u dport=%u ccid=%u why=%u x_recv=%u pinv=%u rtt=%u current=%u last=%u packets=%llu lost=%llu marked=%llu events=%llu",
-		  __entry->sk, __entry->sport, __entry->dport, __entry->ccid,
-		  __entry->why, __entry->x_recv, __entry->pinv, __entry->rtt,
+	TP_printk("sk=%p src=%pISpc dst=%pISpc ccid=%u why=%s x_recv=%u pinv=%u rtt=%u current=%u last=%u packets=%llu lost=%llu marked=%llu events=%llu",
+		  __entry->sk, __entry->src, __entry->dst, __entry->ccid,
+		  __print_symbolic(__entry->why,
+				   { TFRC_FEEDBACK_FIRST, "first" },
+				   { TFRC_FEEDBACK_LOSS, "loss" },
+				   { TFRC_FEEDBACK_PERIODIC, "periodic" }),
+		  __entry->x_recv, __entry->pinv, __entry->rtt,
 		  __entry->current_interval, __entry->last_interval,
 		  __entry->packets, __entry->lost, __entry->marked,
 		  __entry->events)
@@ -71,8 +103,8 @@ TRACE_EVENT(tfrc_feedback,
 		__field(u8,		ccid)
 		__field(bool,		expired)
 		__field(bool,		data_limited)
-		__field(u16,		sport)
-		__field(u16,		dport)
+		__array(u8,		src, sizeof(struct sockaddr_in6))
+		__array(u8,		dst, sizeof(struct sockaddr_in6))
 		__field(u32,		x_recv)
 		__field(u32,		sample)
 		__field(u32,		rtt)
@@ -88,8 +120,8 @@ TRACE_EVENT(tfrc_feedback,
 		__entry->ccid = ccid;
 		__entry->expired = expired;
 		__entry->data_limited = tx->data_limited;
-		__entry->sport = ntohs(inet_sk(sk)->inet_sport);
-		__entry->dport = ntohs(inet_sk(sk)->inet_dport);
+		tfrc_trace_address(__entry->src, sk, true);
+		tfrc_trace_address(__entry->dst, sk, false);
 		__entry->x_recv = x_recv;
 		__entry->sample = sample;
 		__entry->rtt = tx->rtt;
@@ -100,8 +132,8 @@ TRACE_EVENT(tfrc_feedback,
 		__entry->x_inst = tx->x_inst;
 		__entry->x_recv_set = tfrc_tx_x_recv(tx);
 	),
-	TP_printk("sk=%p sport=%u dport=%u ccid=%u expired=%d data_limited=%d x_recv=%u sample=%u rtt=%u pinv=%u s_mean=%u x=%llu x_calc=%llu x_inst=%llu x_recv_set=%llu",
-		  __entry->sk, __entry->sport, __entry->dport, __entry->ccid,
+	TP_printk("sk=%p src=%pISpc dst=%pISpc ccid=%u expired=%d data_limited=%d x_recv=%u sample=%u rtt=%u pinv=%u s_mean=%u x=%llu x_calc=%llu x_inst=%llu x_recv_set=%llu",
+		  __entry->sk, __entry->src, __entry->dst, __entry->ccid,
 		  __entry->expired, __entry->data_limited, __entry->x_recv,
 		  __entry->sample, __entry->rtt, __entry->pinv,
 		  __entry->s_mean, __entry->x, __entry->x_calc,

@@ -35,14 +35,14 @@ static u32 tx_rtt(const struct tfrc_tx *tx)
 }
 
 /* s/t_mbi: a packet in 64 s. */
-static u64 least_rate(const struct tfrc_tx *tx)
+static u64 tx_least_rate(const struct tfrc_tx *tx)
 {
 	return max(((u64)tfrc_mean(tx->s_mean) << TFRC_RATE_SHIFT) / TFRC_T_MBI,
 		   1ULL);
 }
 
 /* W_init / R, RFC 5348, 4.2; R is known. */
-static u64 initial_rate(const struct tfrc_tx *tx)
+static u64 tx_initial_rate(const struct tfrc_tx *tx)
 {
 	u32 s = tfrc_tx_segment(tx), window = min(4 * s, max(2 * s, 4380U));
 
@@ -54,7 +54,7 @@ static u64 initial_rate(const struct tfrc_tx *tx)
  * their headers take. Where it limits, a packet of another size pays for its
  * own header, from the rate with headers.
  */
-static void set_paced(struct tfrc_tx *tx, u64 x_inst)
+static void tx_set_paced(struct tfrc_tx *tx, u64 x_inst)
 {
 	u32 s = tfrc_mean(tx->s_mean);
 
@@ -65,10 +65,10 @@ static void set_paced(struct tfrc_tx *tx, u64 x_inst)
 		tx->x_paid = div_u64(x_inst * (s + tx->header_paid), s);
 }
 
-static void set_rate(struct tfrc_tx *tx, u64 x)
+static void tx_set_rate(struct tfrc_tx *tx, u64 x)
 {
-	tx->x = clamp(x, least_rate(tx), TFRC_RATE_MAX);
-	set_paced(tx, tx->x);
+	tx->x = clamp(x, tx_least_rate(tx), TFRC_RATE_MAX);
+	tx_set_paced(tx, tx->x);
 }
 
 /**
@@ -87,7 +87,7 @@ u64 tfrc_tx_x_recv(const struct tfrc_tx *tx)
 	return x;
 }
 
-static void recv_set_only(struct tfrc_tx *tx, u64 x, u64 now)
+static void tx_recv_set_only(struct tfrc_tx *tx, u64 x, u64 now)
 {
 	tx->x_recv_set[0].x = x;
 	tx->x_recv_set[0].time = now;
@@ -95,18 +95,18 @@ static void recv_set_only(struct tfrc_tx *tx, u64 x, u64 now)
 }
 
 /* Maximize X_recv_set(): keep the greatest, without the initial value. */
-static void recv_set_maximize(struct tfrc_tx *tx, u64 x, u64 now)
+static void tx_recv_set_maximize(struct tfrc_tx *tx, u64 x, u64 now)
 {
 	u32 i;
 
 	for (i = 0; i < tx->n_recv; i++)
 		if (tx->x_recv_set[i].x != TFRC_RATE_MAX)
 			x = max(x, tx->x_recv_set[i].x);
-	recv_set_only(tx, x, now);
+	tx_recv_set_only(tx, x, now);
 }
 
 /* Update X_recv_set(): those of two round trips, N at most. */
-static void recv_set_update(struct tfrc_tx *tx, u64 x, u64 now)
+static void tx_recv_set_update(struct tfrc_tx *tx, u64 x, u64 now)
 {
 	u64 age = 2000ULL * tx_rtt(tx);
 	u32 i, n = 0;
@@ -123,7 +123,7 @@ static void recv_set_update(struct tfrc_tx *tx, u64 x, u64 now)
 }
 
 /* How long feedback may wait for data, us: as the receiver, TFRC_FEEDBACK_WAIT. */
-static u32 feedback_wait(const struct tfrc_tx *tx)
+static u32 tx_feedback_wait(const struct tfrc_tx *tx)
 {
 	u32 packets = DIV_ROUND_UP(TFRC_FEEDBACK_BYTES * TFRC_FEEDBACK_SHARE,
 				   tfrc_mean(tx->s_mean) + TFRC_EMPTY);
@@ -147,11 +147,11 @@ u32 tfrc_tx_rto(const struct tfrc_tx *tx)
 	if (!tx->rtt)
 		return 2000000;
 	gap = div_u64(tfrc_spacing(tfrc_mean(tx->s_mean), tx->x), 1000);
-	return max(max(4 * tx->rtt, 2 * gap), 4 * feedback_wait(tx));
+	return max(max(4 * tx->rtt, 2 * gap), 4 * tx_feedback_wait(tx));
 }
 
 /* The least time from a packet to the next, ns. */
-static u64 least_gap(const struct tfrc_tx *tx, u32 size)
+static u64 tx_least_gap(const struct tfrc_tx *tx, u32 size)
 {
 	u32 s = min(tx->interval_s, tx->s_max);
 	u64 gap = 1000ULL * tx->par.min_interval;
@@ -170,12 +170,12 @@ u32 tfrc_tx_flight(const struct tfrc_tx *tx)
 	u32 s = tfrc_mean(tx->s_mean);
 	u64 gap = tfrc_spacing(s, tx->x), n;
 
-	gap = max(max(gap, least_gap(tx, s)), 1ULL);
+	gap = max(max(gap, tx_least_gap(tx, s)), 1ULL);
 	n = div64_u64(1000ULL * tx_rtt(tx), gap);
 	return clamp_t(u64, n, 1, TFRC_FLIGHT_MAX);
 }
 
-static void set_nofeedback(struct tfrc_tx *tx, u64 now)
+static void tx_set_nofeedback(struct tfrc_tx *tx, u64 now)
 {
 	tx->t_nofeedback = now + 1000ULL * tfrc_tx_rto(tx);
 	tx->idle = true;
@@ -192,16 +192,16 @@ void tfrc_tx_start(struct tfrc_tx *tx, u32 size, u32 rtt, u64 now)
 {
 	tx->started = true;
 	tx->s_mean = (size ?: TFRC_EMPTY) << 8;
-	recv_set_only(tx, TFRC_RATE_MAX, now);
+	tx_recv_set_only(tx, TFRC_RATE_MAX, now);
 	if (rtt) {
 		tx->rtt = clamp(rtt, TFRC_RTT_MIN, TFRC_RTT_MAX);
 		tx->t_doubled = now;
-		set_rate(tx, initial_rate(tx));
+		tx_set_rate(tx, tx_initial_rate(tx));
 	} else {
-		set_rate(tx, (u64)tfrc_tx_segment(tx) << TFRC_RATE_SHIFT);
+		tx_set_rate(tx, (u64)tfrc_tx_segment(tx) << TFRC_RATE_SHIFT);
 	}
 	tx->t_wc = now;
-	set_nofeedback(tx, now);
+	tx_set_nofeedback(tx, now);
 }
 
 /**
@@ -235,7 +235,7 @@ u64 tfrc_tx_due(struct tfrc_tx *tx, u64 now)
 }
 
 /* Increase the window counter each quarter of a round trip, RFC 4342, 8.1. */
-static void update_wc(struct tfrc_tx *tx, u64 now)
+static void tx_update_wc(struct tfrc_tx *tx, u64 now)
 {
 	u64 quarter = 250ULL * tx_rtt(tx);
 	u32 n;
@@ -275,13 +275,13 @@ void tfrc_tx_send(struct tfrc_tx *tx, u32 size, bool waited, u64 now)
 		tx->sizes[0].bytes += size;
 		tx->sizes[0].packets++;
 	}
-	update_wc(tx, now);
+	tx_update_wc(tx, now);
 	tx->t_last = waited ? clamp(tx->t_due, now - TFRC_CREDIT, now) : now;
 	tx->cost = max_t(u32, size + tx->header_paid, size ?: TFRC_EMPTY);
 	tx->recent[tx->n_recent % TFRC_MIN_PACKETS] = now;
-	tx->recent_gap[tx->n_recent++ % TFRC_MIN_PACKETS] = least_gap(tx, size);
+	tx->recent_gap[tx->n_recent++ % TFRC_MIN_PACKETS] = tx_least_gap(tx, size);
 	if (!tx->t_nofeedback)
-		set_nofeedback(tx, now);
+		tx_set_nofeedback(tx, now);
 	tx->idle = false;
 }
 
@@ -289,7 +289,7 @@ void tfrc_tx_send(struct tfrc_tx *tx, u32 size, bool waited, u64 now)
  * The least interval, us, of packets that the rate has room for: Min Interval,
  * or of that 1 - s/S.
  */
-static u32 least_interval(const struct tfrc_tx *tx)
+static u32 tx_least_interval(const struct tfrc_tx *tx)
 {
 	u32 us = tx->par.min_interval, s = min(tx->interval_s, tx->s_max);
 	u64 bytes = mul_u64_u32_div(tx->x_paid, us, 1000000) >> TFRC_RATE_SHIFT;
@@ -308,19 +308,19 @@ u32 tfrc_tx_packet(const struct tfrc_tx *tx, u32 us)
 {
 	u64 bytes;
 
-	us = max(us, least_interval(tx));
+	us = max(us, tx_least_interval(tx));
 	bytes = mul_u64_u32_div(tx->x_paid, us, 1000000) >> TFRC_RATE_SHIFT;
 	bytes -= min_t(u64, bytes, tx->header_paid);
 	return min(bytes, 65535ULL);
 }
 
 /* Packets that follow each other faster than this are not all noted. */
-static u64 note_gap(const struct tfrc_tx *tx)
+static u64 tx_note_gap(const struct tfrc_tx *tx)
 {
 	return 1000ULL * tx_rtt(tx) / 32;
 }
 
-static struct tfrc_sent *noted(const struct tfrc_tx *tx, u32 n)
+static struct tfrc_sent *tx_noted(const struct tfrc_tx *tx, u32 n)
 {
 	struct tfrc_sent *ring = tx->grown ?: (struct tfrc_sent *)tx->first;
 
@@ -328,7 +328,7 @@ static struct tfrc_sent *noted(const struct tfrc_tx *tx, u32 n)
 }
 
 /* When it was sent: one of 73 minutes before the last one. */
-static u64 noted_time(const struct tfrc_tx *tx, const struct tfrc_sent *sent)
+static u64 tx_noted_time(const struct tfrc_tx *tx, const struct tfrc_sent *sent)
 {
 	return tx->t_noted -
 	       ((u64)((u32)(tx->t_noted >> 10) - sent->time) << 10);
@@ -348,7 +348,7 @@ bool tfrc_tx_crowded(const struct tfrc_tx *tx, u64 now)
 
 	if (tx->n_sent < tx->room || tx->room == TFRC_SENT)
 		return false;
-	oldest = noted_time(tx, noted(tx, tx->n_sent));
+	oldest = tx_noted_time(tx, tx_noted(tx, tx->n_sent));
 	return now - oldest < 2500ULL * tx_rtt(tx) || oldest > tx->t_covered;
 }
 
@@ -365,7 +365,7 @@ struct tfrc_sent *tfrc_tx_grow(struct tfrc_tx *tx, struct tfrc_sent *ring)
 	u32 i, n = min(tx->n_sent, tx->room);
 
 	for (i = 0; i < n; i++)
-		ring[i] = *noted(tx, tx->n_sent - n + i);
+		ring[i] = *tx_noted(tx, tx->n_sent - n + i);
 	tx->grown = ring;
 	tx->room *= 2;
 	tx->n_sent = n;
@@ -386,15 +386,15 @@ void tfrc_tx_note(struct tfrc_tx *tx, u64 seq, u64 now)
 	s64 step;
 
 	tx->seq_last = seq;
-	if (tx->n_sent && now - tx->t_noted < note_gap(tx)) {
-		noted(tx, tx->n_sent - 1)->limited |= tx->limited;
+	if (tx->n_sent && now - tx->t_noted < tx_note_gap(tx)) {
+		tx_noted(tx, tx->n_sent - 1)->limited |= tx->limited;
 		tx->limited = false;
 		return;
 	}
 	step = tfrc_seq_diff(tx->seq_noted, seq);
 	if (step > U16_MAX || tx->wc - tx->wc_noted > U16_MAX >> 1)
 		tx->n_sent = 0;		/* too far from those before */
-	*noted(tx, tx->n_sent++) = (struct tfrc_sent){
+	*tx_noted(tx, tx->n_sent++) = (struct tfrc_sent){
 		.time = now >> 10, .seq = step, .wc = tx->wc - tx->wc_noted,
 		.limited = tx->limited,
 	};
@@ -422,15 +422,15 @@ u64 tfrc_tx_sent_time(const struct tfrc_tx *tx, u64 seq, u32 *wc)
 
 	*wc = tx->wc_noted;
 	for (i = 1; i <= n; i++) {
-		const struct tfrc_sent *sent = noted(tx, tx->n_sent - i);
+		const struct tfrc_sent *sent = tx_noted(tx, tx->n_sent - i);
 		s64 d = tfrc_seq_diff(at, seq);
 
-		time = noted_time(tx, sent);
+		time = tx_noted_time(tx, sent);
 		if (!d || (d > 0 && i == 1))
 			return time;
 		if (d > 0) {
 			/* Over a pause, the packets belong to its beginning. */
-			gap = min(later - time, note_gap(tx));
+			gap = min(later - time, tx_note_gap(tx));
 			return time + div_u64(gap * d, step);
 		}
 		later = time;
@@ -545,7 +545,7 @@ void tfrc_tx_acked_wc(struct tfrc_tx *tx, u32 wc, u64 now)
  * wait. That is remembered with each packet: the two times of RFC 5348, 8.2.1
  * miss intervals when loss events bring feedback early.
  */
-static bool data_limited(const struct tfrc_tx *tx, u64 t_sent, u64 now)
+static bool tx_data_limited(const struct tfrc_tx *tx, u64 t_sent, u64 now)
 {
 	u64 rtt = 1000ULL * tx_rtt(tx), end = t_sent ?: now - min(now, rtt);
 	u64 begin = end - min(end, rtt);
@@ -555,8 +555,8 @@ static bool data_limited(const struct tfrc_tx *tx, u64 t_sent, u64 now)
 		begin = min(begin, tx->t_covered);
 
 	for (i = 1; i <= n; i++) {
-		const struct tfrc_sent *sent = noted(tx, tx->n_sent - i);
-		u64 time = noted_time(tx, sent);
+		const struct tfrc_sent *sent = tx_noted(tx, tx->n_sent - i);
+		u64 time = tx_noted_time(tx, sent);
 
 		if (time <= begin)
 			break;
@@ -567,7 +567,7 @@ static bool data_limited(const struct tfrc_tx *tx, u64 t_sent, u64 now)
 }
 
 /* The equation's rate, less what headers take (RFC 4828, 3). */
-static void update_x_calc(struct tfrc_tx *tx)
+static void tx_update_x_calc(struct tfrc_tx *tx)
 {
 	u32 s = tfrc_mean(tx->s_mean);
 
@@ -577,34 +577,34 @@ static void update_x_calc(struct tfrc_tx *tx)
 }
 
 /* RFC 5348, 4.3 (4), with recv_limit known. */
-static void update_x(struct tfrc_tx *tx, u64 recv_limit, u64 now)
+static void tx_update_x(struct tfrc_tx *tx, u64 recv_limit, u64 now)
 {
 	if (tx->pinv != TFRC_PINV_NONE) {
-		set_rate(tx, min(tx->x_calc, recv_limit));
+		tx_set_rate(tx, min(tx->x_calc, recv_limit));
 	} else if (now - tx->t_doubled >= 1000ULL * tx->rtt) {
-		set_rate(tx, max(min(2 * tx->x, recv_limit), initial_rate(tx)));
+		tx_set_rate(tx, max(min(2 * tx->x, recv_limit), tx_initial_rate(tx)));
 		tx->t_doubled = now;
 	}
 }
 
-static u64 recv_limit(struct tfrc_tx *tx, const struct tfrc_feedback_in *fb,
-		      bool loss, u64 now)
+static u64 tx_recv_limit(struct tfrc_tx *tx, const struct tfrc_feedback_in *fb,
+			 bool loss, u64 now)
 {
 	u64 x_recv = (u64)fb->x_recv << TFRC_RATE_SHIFT;
 	u32 i;
 
 	if (!tx->data_limited) {
-		recv_set_update(tx, x_recv, now);
+		tx_recv_set_update(tx, x_recv, now);
 		return 2 * tfrc_tx_x_recv(tx);
 	}
 	if (!loss) {
-		recv_set_maximize(tx, x_recv, now);
+		tx_recv_set_maximize(tx, x_recv, now);
 		return 2 * tfrc_tx_x_recv(tx);
 	}
 	for (i = 0; i < tx->n_recv; i++)
 		if (tx->x_recv_set[i].x != TFRC_RATE_MAX)
 			tx->x_recv_set[i].x /= 2;
-	recv_set_maximize(tx, div_u64(x_recv * 85, 100), now);
+	tx_recv_set_maximize(tx, div_u64(x_recv * 85, 100), now);
 	return tfrc_tx_x_recv(tx);
 }
 
@@ -612,7 +612,7 @@ static u64 recv_limit(struct tfrc_tx *tx, const struct tfrc_feedback_in *fb,
  * The segment size is the mean over four loss intervals at least (RFC 4828, 3),
  * so that a few packets of another size change nothing.
  */
-static void update_s_mean(struct tfrc_tx *tx, bool loss)
+static void tx_update_s_mean(struct tfrc_tx *tx, bool loss)
 {
 	u64 bytes = 0, packets = 0;
 	u32 i;
@@ -631,7 +631,7 @@ static void update_s_mean(struct tfrc_tx *tx, bool loss)
 	tx->sizes[0].packets = 0;
 }
 
-static u32 sqrt_rtt(u32 rtt)
+static u32 tx_sqrt_rtt(u32 rtt)
 {
 	return tfrc_sqrt((u64)rtt << 32);	/* Q32 under the root */
 }
@@ -651,33 +651,33 @@ void tfrc_tx_feedback(struct tfrc_tx *tx, const struct tfrc_feedback_in *fb,
 
 	tx->feedback++;
 	if (fb->rtt) {
-		root = sqrt_rtt(fb->rtt);
+		root = tx_sqrt_rtt(fb->rtt);
 		tx->rtt = tx->had_feedback ? tfrc_ewma(tx->rtt, fb->rtt, 9) :
 					     fb->rtt;
 		tx->r_sqmean = tfrc_ewma(tx->r_sqmean, root, 9);
 	}
 	tx->pinv = fb->pinv;
-	update_s_mean(tx, loss);
+	tx_update_s_mean(tx, loss);
 	if (!tx->rtt) {
-		set_nofeedback(tx, now);
+		tx_set_nofeedback(tx, now);
 		return;
 	}
-	update_x_calc(tx);
-	tx->data_limited = data_limited(tx, fb->t_sent, now) && fb->x_recv;
+	tx_update_x_calc(tx);
+	tx->data_limited = tx_data_limited(tx, fb->t_sent, now) && fb->x_recv;
 	tx->t_covered = fb->t_sent;
 	if (first_rtt) {
 		/* RFC 5348, 4.2: in place of step 4 */
 		tx->t_doubled = now;
-		set_rate(tx, min(initial_rate(tx), tx->x_calc));
+		tx_set_rate(tx, min(tx_initial_rate(tx), tx->x_calc));
 	} else {
-		update_x(tx, recv_limit(tx, fb, loss, now), now);
+		tx_update_x(tx, tx_recv_limit(tx, fb, loss, now), now);
 	}
 	tx->had_feedback = true;
 	/* RFC 5348, 4.5. */
 	if (root)
-		set_paced(tx, clamp(mul_u64_u32_div(tx->x, tx->r_sqmean, root),
-				    least_rate(tx), TFRC_RATE_MAX));
-	set_nofeedback(tx, now);
+		tx_set_paced(tx, clamp(mul_u64_u32_div(tx->x, tx->r_sqmean, root),
+				       tx_least_rate(tx), TFRC_RATE_MAX));
+	tx_set_nofeedback(tx, now);
 }
 
 /**
@@ -692,7 +692,7 @@ void tfrc_tx_expired(struct tfrc_tx *tx, u64 now)
 
 	tx->nofeedback++;
 	if (tx->rtt)
-		recover = initial_rate(tx);
+		recover = tx_initial_rate(tx);
 
 	if (tx->rtt && tx->idle &&
 	    (slow_start ? tx->x < 2 * recover : x_recv < recover)) {
@@ -702,13 +702,13 @@ void tfrc_tx_expired(struct tfrc_tx *tx, u64 now)
 	}
 	if (slow_start) {
 		if (tx->rtt || !tx->idle)
-			set_rate(tx, tx->x / 2);
+			tx_set_rate(tx, tx->x / 2);
 		goto restart;
 	}
 	limit = tx->x_calc > 2 * x_recv ? x_recv : tx->x_calc / 2;
-	limit = max(limit, least_rate(tx));
-	recv_set_only(tx, limit / 2, now);
-	update_x(tx, 2 * tfrc_tx_x_recv(tx), now);
+	limit = max(limit, tx_least_rate(tx));
+	tx_recv_set_only(tx, limit / 2, now);
+	tx_update_x(tx, 2 * tfrc_tx_x_recv(tx), now);
 restart:
-	set_nofeedback(tx, now);
+	tx_set_nofeedback(tx, now);
 }

@@ -7,8 +7,8 @@
 #include "tfrc_loss.h"
 #include "include/uapi/linux/dccp_tfrc.h"
 
-static void received(struct tfrc_meter *m, const struct tfrc_params *par,
-		     u32 size, bool lip)
+static void vp_received(struct tfrc_meter *m, const struct tfrc_params *par,
+			u32 size, bool lip)
 {
 	m->total += size;
 	if (!lip)
@@ -24,8 +24,8 @@ static void received(struct tfrc_meter *m, const struct tfrc_params *par,
  * packets of 950 bytes are lost for each event where S is 1000, and intervals
  * are nearly twice as long.
  */
-static s64 packet_lost(struct tfrc_meter *m, const struct tfrc_params *par,
-		       u32 n, u32 size, bool lip)
+static s64 vp_packet_lost(struct tfrc_meter *m, const struct tfrc_params *par,
+			  u32 n, u32 size, bool lip)
 {
 	u64 wanted = 1;
 
@@ -44,15 +44,15 @@ static s64 packet_lost(struct tfrc_meter *m, const struct tfrc_params *par,
 	return wanted;
 }
 
-static u32 packet_length(const struct tfrc_meter *m,
-			 const struct tfrc_params *par, bool is_short)
+static u32 vp_packet_length(const struct tfrc_meter *m,
+			    const struct tfrc_params *par, bool is_short)
 {
 	return tfrc_length(m->total, par->s);
 }
 
 /* Byte mode, 3.4.1, Definition 3: any loss after the LIP begins an event. */
-static s64 byte_lost(struct tfrc_meter *m, const struct tfrc_params *par,
-		     u32 n, u32 size, bool lip)
+static s64 vp_byte_lost(struct tfrc_meter *m, const struct tfrc_params *par,
+			u32 n, u32 size, bool lip)
 {
 	if (!lip) {
 		m->total += size;
@@ -71,8 +71,8 @@ static s64 byte_lost(struct tfrc_meter *m, const struct tfrc_params *par,
  * Appendix B.3, Definition 4: the packet that ends the interval counts as a
  * whole virtual packet, and of those between it and the LIP only whole ones.
  */
-static u32 byte_length(const struct tfrc_meter *m,
-		       const struct tfrc_params *par, bool is_short)
+static u32 vp_byte_length(const struct tfrc_meter *m,
+			  const struct tfrc_params *par, bool is_short)
 {
 	u64 lip = m->total - m->after - m->lost;
 
@@ -94,9 +94,9 @@ const struct tfrc_method tfrc_vp_packet = {
 			    .discount = 1 },
 	.scale_interval	= true,
 	.variants	= 2,
-	.received	= received,
-	.lost		= packet_lost,
-	.length		= packet_length,
+	.received	= vp_received,
+	.lost		= vp_packet_lost,
+	.length		= vp_packet_length,
 };
 
 const struct tfrc_method tfrc_vp_byte = {
@@ -107,7 +107,7 @@ const struct tfrc_method tfrc_vp_byte = {
 	.scale_interval	= true,
 	.variants	= 3,
 	.free_variant	= TFRC_VARIANT_DROP_TAIL,
-	.received	= received,
-	.lost		= byte_lost,
-	.length		= byte_length,
+	.received	= vp_received,
+	.lost		= vp_byte_lost,
+	.length		= vp_byte_length,
 };

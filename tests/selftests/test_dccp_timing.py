@@ -101,6 +101,9 @@ def test_pause(t):
         t.ok(min(gaps(after)) > gap, f"CCID {ccid}: no burst after silence", min(gaps(after)))
 
 
+REPORT = r"tfrc_report: .*src=10\.0\.2\.1:\d+ dst=10\.0\.1\.1:\d+"
+
+
 def feedback(line):
     """(time, fields) of a tfrc_feedback event."""
     when = float(re.search(r" (\d+\.\d+): tfrc_feedback", line)[1])
@@ -111,7 +114,7 @@ def test_sudden_loss(t, net):
     """50 s at 100/s, then a fifth of the packets is lost: the sender keeps to X within two round trips."""
 
     def trace(on):
-        with open(f"{TRACE}/events/dccp_tfrc/tfrc_feedback/enable", "w", encoding="ascii") as f:
+        with open(f"{TRACE}/events/dccp_tfrc/enable", "w", encoding="ascii") as f:
             f.write(str(on))
 
     with open(f"{TRACE}/trace_clock", "w", encoding="ascii") as f:
@@ -126,7 +129,16 @@ def test_sudden_loss(t, net):
         )
         trace(0)
         with open(f"{TRACE}/trace", encoding="ascii") as f:
-            events = [feedback(line) for line in f if "tfrc_feedback" in line]
+            lines = f.readlines()
+        why = [
+            m[1] for line in lines if (m := re.search(rf"{REPORT} ccid={ccid} why=(\w+) ", line))
+        ]
+        t.ok(
+            why[:1] == ["first"] and set(why) == {"first", "loss", "periodic"},
+            f"CCID {ccid}: the receiver's trace has addresses, and words for why",
+            lines[:3],
+        )
+        events = [feedback(line) for line in lines if "tfrc_feedback" in line]
         # the flow before, which is closed, may still get feedback on its last packets
         events = [(when, e) for when, e in events if e["ccid"] == ccid]
         with open(f"{TRACE}/trace", "w", encoding="ascii"):
