@@ -236,6 +236,12 @@ static bool hc_feedback_due(const struct sock *sk)
 	return tfrc_is_ours(dccp_sk(sk)->dccps_hc_rx_ccid) && hc_rx(sk)->due;
 }
 
+/* Not while the connection is being closed. */
+static bool hc_may_report(const struct sock *sk)
+{
+	return sk->sk_state == DCCP_OPEN || sk->sk_state == DCCP_PARTOPEN;
+}
+
 static void hc_send_feedback(struct sock *sk)
 {
 	dccp_sk(sk)->dccps_hc_rx_insert_options = 1;
@@ -288,7 +294,7 @@ static void hc_expired(struct sock *sk, struct tfrc_hc_tx *hc)
 	}
 	if (hc->t_ack && hc->t_ack <= now) {
 		hc->t_ack = 0;
-		if (hc_feedback_due(sk))
+		if (hc_feedback_due(sk) && hc_may_report(sk))
 			hc_send_feedback(sk);
 	}
 	if (hc->waiting && hc->tx.t_due <= now)
@@ -406,12 +412,14 @@ static void hc_grow_window(struct sock *sk, const struct tfrc_tx *tx)
 }
 
 /*
- * Feedback that is due rides on a packet of data, if the path's MTU has room
- * for both.
+ * Feedback that is due rides on a packet of data, if it is short and the path's
+ * MTU has room for both.
  */
 static void hc_ride(struct sock *sk, const struct sk_buff *skb)
 {
-	if (skb->len + TFRC_FEEDBACK_BYTES > dccp_sk(sk)->dccps_mss_cache) {
+	hc_tx(sk)->t_ack = 0;
+	if (hc_rx(sk)->due != TFRC_FEEDBACK_PERIODIC ||
+	    skb->len + TFRC_FEEDBACK_BYTES > dccp_sk(sk)->dccps_mss_cache) {
 		hc_send_feedback(sk);
 		return;
 	}
@@ -913,21 +921,23 @@ static bool tfrc_is_ce(const struct sk_buff *skb)
 
 /*
  * Let periodic feedback wait for the next packet of data, if one goes back soon:
- * two times between packets, at most 100 ms. Elapsed Time says how long it was.
+ * two times between packets, and not longer than the sender can do without.
+ * Elapsed Time says how long it was.
  */
 static bool hc_wait_for_data(struct sock *sk, u64 now)
 {
+	u64 gap, most = tfrc_rx_may_wait(&hc_rx(sk)->rx, now);
 	struct tfrc_hc_tx *hc;
-	u64 gap;
 
 	if (!tfrc_is_ours(dccp_sk(sk)->dccps_hc_tx_ccid))
 		return false;
 	hc = hc_tx(sk);
 	gap = (u64)(hc->tx.gap >> 8) * NSEC_PER_USEC;
-	if (!gap || gap > 50 * NSEC_PER_MSEC || now - hc->tx.t_last > 2 * gap)
+	most = min_t(u64, most, 100 * NSEC_PER_MSEC);
+	if (!gap || gap > most || now - hc->tx.t_last > 2 * gap)
 		return false;
 	if (!hc->t_ack) {
-		hc->t_ack = now + 2 * gap;
+		hc->t_ack = now + min(2 * gap, most);
 		hc_arm(hc);
 	}
 	return true;
@@ -998,7 +1008,7 @@ static int tfrc_hc_rx_insert(struct sock *sk, struct sk_buff *skb)
 	u8 len;
 
 	BUILD_BUG_ON(TFRC_DROPPED_SIZE > TFRC_INTERVALS_SIZE);
-	if (sk->sk_state != DCCP_OPEN && sk->sk_state != DCCP_PARTOPEN)
+	if (!hc_may_report(sk))
 		return 0;
 	if (!why || (type != DCCP_PKT_ACK && type != DCCP_PKT_DATAACK))
 		return 0;

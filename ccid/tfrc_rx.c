@@ -40,7 +40,9 @@ static u32 rx_rtt(const struct tfrc_rx *rx)
 /* Times that are not long ago are kept as 32 bits, in units of 256 ns. */
 static u64 rx_since(u32 then, u64 now)
 {
-	return (u64)((u32)(now >> 8) - then) << 8;
+	u32 ticks = (u32)(now >> 8) - then;
+
+	return ticks == U32_MAX ? 0 : (u64)ticks << 8;
 }
 
 /* Is a window counter at most so far above that of the current event? */
@@ -283,7 +285,7 @@ static void rx_sample_rtt(struct tfrc_rx *rx, u32 ahead, u64 now)
 	if (ahead > 4 && ahead < 10 && rx->arrival[last] &&
 	    rx->arrival_wc[last] == rx->wc_high - ahead)
 		pause = rx_since(rx->arrival[last], now);
-	rx->arrival[slot] = (now >> 8) | 1;
+	rx->arrival[slot] = (u32)(now >> 8) ?: 1;
 	rx->arrival_wc[slot] = rx->wc_high;
 	for (d = 4; d > 1; d--) {
 		u32 old = (rx->wc_high - d) % TFRC_COUNTERS;
@@ -334,6 +336,26 @@ static bool rx_periodic(const struct tfrc_rx *rx, u64 now)
 	       (tfrc_feedback_earned(rx->packets - rx->packets_feedback,
 				     tfrc_mean(rx->s_mean)) ||
 		rx_since(last, now) >= TFRC_FEEDBACK_WAIT * 1000ULL);
+}
+
+/**
+ * tfrc_rx_may_wait() - how long periodic feedback may wait for data to ride on
+ * @rx: receiver
+ * @now: time
+ *
+ * A round trip; or, if one packet does not pay for feedback, as long as it took
+ * enough of them to come, which the sender's nofeedback timer allows for.
+ *
+ * Return: ns.
+ */
+u64 tfrc_rx_may_wait(const struct tfrc_rx *rx, u64 now)
+{
+	u64 rtt = 1000ULL * rx->rtt;
+
+	if (!rx->n_mark || tfrc_feedback_earned(1, tfrc_mean(rx->s_mean)))
+		return rtt;
+	return max(rtt, rx_since(rx->mark[(rx->n_mark - 1) % TFRC_MARKS].time,
+				 now));
 }
 
 /**

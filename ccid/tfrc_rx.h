@@ -135,6 +135,7 @@ void tfrc_rx_init(struct tfrc_rx *rx, const struct tfrc_method *method,
 		  const struct tfrc_params *par, u64 seq, u32 rtt);
 enum tfrc_feedback tfrc_rx_packet(struct tfrc_rx *rx, struct tfrc_packet *pkt,
 				  u8 ccval, u64 now);
+u64 tfrc_rx_may_wait(const struct tfrc_rx *rx, u64 now);
 void tfrc_rx_report(struct tfrc_rx *rx, enum tfrc_feedback why, u64 now);
 u32 tfrc_rx_interval(const struct tfrc_rx *rx, u32 i);
 

@@ -49,10 +49,10 @@ TRACE_EVENT(tfrc_report,
 	TP_ARGS(sk, rx, why),
 	TP_STRUCT__entry(
 		__field(const void *,	sk)
-		__field(u8,		ccid)
-		__field(u8,		why)
 		__array(u8,		src, sizeof(struct sockaddr_in6))
 		__array(u8,		dst, sizeof(struct sockaddr_in6))
+		__field(u8,		ccid)
+		__field(u8,		why)
 		__field(u32,		x_recv)
 		__field(u32,		pinv)
 		__field(u32,		rtt)
@@ -100,11 +100,11 @@ TRACE_EVENT(tfrc_feedback,
 	TP_ARGS(sk, ccid, tx, x_recv, sample, expired),
 	TP_STRUCT__entry(
 		__field(const void *,	sk)
+		__array(u8,		src, sizeof(struct sockaddr_in6))
+		__array(u8,		dst, sizeof(struct sockaddr_in6))
 		__field(u8,		ccid)
 		__field(bool,		expired)
 		__field(bool,		data_limited)
-		__array(u8,		src, sizeof(struct sockaddr_in6))
-		__array(u8,		dst, sizeof(struct sockaddr_in6))
 		__field(u32,		x_recv)
 		__field(u32,		sample)
 		__field(u32,		rtt)

@@ -392,7 +392,8 @@ void tfrc_tx_note(struct tfrc_tx *tx, u64 seq, u64 now)
 		return;
 	}
 	step = tfrc_seq_diff(tx->seq_noted, seq);
-	if (step > U16_MAX || tx->wc - tx->wc_noted > U16_MAX >> 1)
+	if (step > U16_MAX || tx->wc - tx->wc_noted > U16_MAX >> 1 ||
+	    (now - tx->t_noted) >> 42)
 		tx->n_sent = 0;		/* too far from those before */
 	*tx_noted(tx, tx->n_sent++) = (struct tfrc_sent){
 		.time = now >> 10, .seq = step, .wc = tx->wc - tx->wc_noted,
@@ -508,10 +509,10 @@ u32 tfrc_tx_pinv(const struct tfrc_tx *tx, u32 wc)
 
 	for (i = tx->n_told; i; i--) {
 		const struct tfrc_told *li = &tx->told[i - 1];
-		u32 end = i == 1 ? wc : li[-1].wc;
+		u32 end = i == 1 ? wc : li[-1].wc, took = end - li->wc;
 
-		is_short = (s32)(end - li->wc) <= TFRC_SHORT ||
-			   (i > 1 && li[-1].older);
+		is_short = took <= TFRC_SHORT || (i > 1 && li[-1].older) ||
+			   (li->older && (s32)took < 0);
 		k = is_short && li->drops ? li->drops : 1;
 		h.i[i - 1].length = tfrc_length(max(li->packets, 1U), k);
 		h.i[i - 1].df = TFRC_DF_ONE;

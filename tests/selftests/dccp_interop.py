@@ -63,7 +63,10 @@ def reports():
     with open(f"{TRACE}/trace", encoding="ascii") as f:
         lines = [line for line in f if " tfrc_report: " in line]
     write("trace", "")
-    return [{k: int(v) for k, v in re.findall(r"(\w+)=(\d+)", line) if k != "sk"} for line in lines]
+    return [
+        {k: int(v) for k, v in re.findall(r"(\w+)=(?:[\d.]+:)?(\d+)\b", line) if k != "sk"}
+        for line in lines
+    ]
 
 
 def transfer(name, receiver, sender, port):
@@ -98,7 +101,7 @@ def transfer(name, receiver, sender, port):
 
 
 def over_ccid_4(name, port):
-    seen = {(e["ccid"], e["sport"]) for e in reports()}
+    seen = {(e["ccid"], e["src"]) for e in reports()}
     tap.ok(
         (4, port) in seen and {c for c, _ in seen} == {4}, f"{name}: CCID 4 received the data", seen
     )
@@ -184,7 +187,7 @@ def lossy(net):
                 server.recv(2000)
         time.sleep(1)
     packets = capture.save("/out/dccp.pcap")
-    found = [e for e in reports() if e["sport"] == LISTENER and e["ccid"] == 4]
+    found = [e for e in reports() if e["src"] == LISTENER and e["ccid"] == 4]
     tap.ok(
         packets > 600 and found[-1]["events"] > 5,
         f"{packets} packets for tshark, {len(found)} reports, {found[-1]['events']} loss events",

@@ -676,6 +676,30 @@ def test_two_way():
     SIZE = size
 
 
+def test_uneven():
+    """Large packets one way, speech back on a short path: feedback on the first does not wait for the second."""
+    net = Net(delay=2)
+    net.fresh("netem limit 10000")
+    for ccid in (248, 249):
+        with ours(ccid) as (c, s):
+            stream([c, s], 1)
+            before = nofeedback(c), tx_info(c)[2]
+            for n in range(1000):
+                with contextlib.suppress(BlockingIOError):  # slow start
+                    c.send(bytes(1300), socket.MSG_DONTWAIT)
+                if n % 20 == 0:
+                    send(s)
+                time.sleep(0.002)
+                drain(c, s)
+            after = nofeedback(c), tx_info(c)[2]
+        tap.ok(
+            after[0] == before[0] and after[1] - before[1] > 200,
+            f"CCID {ccid}: {after[1] - before[1]} feedback packets in 2 s, and no nofeedback timer expires",
+            (before, after),
+        )
+    net.close()
+
+
 def steps(packets):
     """By how much the window counter went up between data packets."""
     return [(q.ccval - p.ccval) % 16 for p, q in itertools.pairwise(p for p in packets if p.data)]
@@ -734,7 +758,7 @@ def main(chosen):
         test(*arguments)
         tap.note(f"{test.__name__}: {time.monotonic() - begin:.0f} s")
     net.close()
-    for test in (test_short_path, test_two_way):
+    for test in (test_short_path, test_two_way, test_uneven):
         if not chosen or test.__name__ in chosen:
             test()
 

@@ -4,6 +4,7 @@
  * lists and goes through them from the beginning whenever one arrives: RFC
  * 5348, 5 and 6; RFC 4342, 6.1, 8 and 10.2; RFC 5622, 8.7; [VPS02] 3.3, 3.4.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "test_tfrc.h"
@@ -272,7 +273,8 @@ static double x_recv(const struct oracle *o, double rtt, double mean, u64 now)
 	double bytes = 0, since = o->feedback[i], time;
 
 	for (; i < o->feedbacks; i++)
-		if ((now - o->feedback[i]) / 1000. >= rtt)
+		/* in units of 256 ns, on which it may hang */
+		if ((((now >> 8) - (o->feedback[i] >> 8)) << 8) / 1000. >= rtt)
 			since = o->feedback[i];
 	for (i = 0; i < o->arrivals; i++)
 		if (o->time[i] > since)
@@ -707,6 +709,46 @@ static void test_options(void)
 	ok(get24(got + 7) == 1, "Loss Intervals: the least data length is 1");
 }
 
+/* Two packets within a tick of the clock that arrivals are kept by. */
+static void test_tick(void)
+{
+	struct tfrc_packet pkt = { .size = 100, .data = true };
+	u32 tick, bad = 0;
+
+	for (tick = 0; tick < 8; tick++) {
+		struct hand h;
+
+		hand_init(&h, &tfrc_standard, 0);
+		h.now = SEC + 256 * tick;
+		h.rx.rtt = 10000;
+		tfrc_rx_packet(&h.rx, &pkt, 0, h.now);
+		pkt.seq++;
+		tfrc_rx_packet(&h.rx, &pkt, 4, h.now + 100);
+		bad += h.rx.rtt > 10000;
+	}
+	ok(!bad, "RTT: no sample of minutes from two packets at once");
+}
+
+/* Feedback must not wait for data longer than the sender can do without. */
+static void test_may_wait(void)
+{
+	struct hand h;
+	u32 i;
+
+	hand_init(&h, &tfrc_sp, 0);
+	h.rx.rtt = 2000;
+	data(&h, 0, 0);
+	ok(tfrc_rx_may_wait(&h.rx, h.now + 50 * MSEC) == 2 * MSEC,
+	   "feedback of large packets waits for a round trip at most");
+	h.size = 20;
+	h.rx.s_mean = 20 << 8;
+	for (i = 1; i < 5; i++)
+		data(&h, i, i);
+	ok(llabs((s64)(tfrc_rx_may_wait(&h.rx, h.now + 50 * MSEC) -
+		       54 * MSEC)) < 1000,
+	   "of small ones as long as since the last one");
+}
+
 /* A call of weeks, or a fast flow of minutes, without a loss. */
 static void test_long(void)
 {
@@ -1077,6 +1119,8 @@ int main(void)
 		test_streams(mixes[i].name, &mixes[i].mix);
 	test_golden();
 	test_options();
+	test_tick();
+	test_may_wait();
 	test_long();
 	test_detection();
 	test_first_interval();
