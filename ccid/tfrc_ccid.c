@@ -231,15 +231,16 @@ static bool tfrc_is_ours(const struct ccid *ccid)
 	       ccid->ccid_ops < tfrc_ops + ARRAY_SIZE(tfrc_ops);
 }
 
-static bool hc_feedback_due(const struct sock *sk)
-{
-	return tfrc_is_ours(dccp_sk(sk)->dccps_hc_rx_ccid) && hc_rx(sk)->due;
-}
-
 /* Not while the connection is being closed. */
 static bool hc_may_report(const struct sock *sk)
 {
 	return sk->sk_state == DCCP_OPEN || sk->sk_state == DCCP_PARTOPEN;
+}
+
+static bool hc_feedback_due(const struct sock *sk)
+{
+	return hc_may_report(sk) &&
+	       tfrc_is_ours(dccp_sk(sk)->dccps_hc_rx_ccid) && hc_rx(sk)->due;
 }
 
 static void hc_send_feedback(struct sock *sk)
@@ -294,7 +295,7 @@ static void hc_expired(struct sock *sk, struct tfrc_hc_tx *hc)
 	}
 	if (hc->t_ack && hc->t_ack <= now) {
 		hc->t_ack = 0;
-		if (hc_feedback_due(sk) && hc_may_report(sk))
+		if (hc_feedback_due(sk))
 			hc_send_feedback(sk);
 	}
 	if (hc->waiting && hc->tx.t_due <= now)
