@@ -407,9 +407,13 @@ enum tfrc_feedback tfrc_rx_packet(struct tfrc_rx *rx, struct tfrc_packet *pkt,
 			;
 	event = rx_advance(rx, i, now);
 
+	/*
+	 * Packets without data may tell of a loss before any with data has come.
+	 * As there is no receive rate then, feedback waits for that.
+	 */
 	if (first)
-		return TFRC_FEEDBACK_FIRST;
-	if (event)
+		return rx->history.n ? TFRC_FEEDBACK_LOSS : TFRC_FEEDBACK_FIRST;
+	if (event && rx->data_seen)
 		return TFRC_FEEDBACK_LOSS;
 	if (pkt->data && rx_periodic(rx, now))
 		return TFRC_FEEDBACK_PERIODIC;
@@ -427,7 +431,10 @@ void tfrc_rx_report(struct tfrc_rx *rx, enum tfrc_feedback why, u64 now)
 	u32 mark = rx->n_mark % TFRC_MARKS;
 	bool skip;
 
-	/* At the first loss event after the first packet the rate is known. */
+	/*
+	 * On the first packet that is not known (RFC 5348, 6.3); but after a loss
+	 * event, of a packet before it, 0 would be a limit.
+	 */
 	if (why == TFRC_FEEDBACK_FIRST)
 		rx->x_recv = 0;
 	else

@@ -594,6 +594,9 @@ static u64 tx_recv_limit(struct tfrc_tx *tx, const struct tfrc_feedback_in *fb,
 	u64 x_recv = (u64)fb->x_recv << TFRC_RATE_SHIFT;
 	u32 i;
 
+	/* On the first packet there is none, RFC 5348, 6.3. */
+	if (!x_recv && !tx->had_feedback)
+		return TFRC_RATE_MAX;
 	if (!tx->data_limited) {
 		tx_recv_set_update(tx, x_recv, now);
 		return 2 * tfrc_tx_x_recv(tx);

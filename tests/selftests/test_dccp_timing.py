@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """When CCIDs 4 and 248 send: pacing, no credit from silence, a loss that counts at once, ECN."""
 
+import contextlib
 import errno
 import itertools
 import json
@@ -389,6 +390,34 @@ def test_duplicates(t):
     run("tc qdisc change dev eth0 root netem delay 120ms duplicate 0% limit 100000", ns="b")
 
 
+def test_late_beginning(t):
+    """
+    The first packet of data gets lost, and acknowledgments tell so before the next one comes.
+
+    The first interval is that of half a segment a round trip, p = 0.24, where the equation has
+    9 packets a second for S = 1460 and 1.3 for 172: half of these in the 2.2 s are asked for. 249 has
+    not lost S bytes yet.
+    """
+    for ccid, least in ((4, 10), (248, 2), (249, 60), (250, 10)):
+        ccids = {"ccid": [ccid]}
+        with dccp.connection(socket.AF_INET, ccids, ccids) as (client, server):
+            server.setblocking(False)
+            got = 0
+            for n in range(200):
+                client.send(bytes(172))
+                if n == 20:
+                    run("tc qdisc change dev eth0 root netem delay 120ms loss 100%", ns="b")
+                    server.send(bytes(172))
+                    run("tc qdisc change dev eth0 root netem delay 120ms loss 0%", ns="b")
+                if n >= 80:
+                    with contextlib.suppress(BlockingIOError):  # the queue is full
+                        server.send(bytes(172))
+                time.sleep(0.02)
+                while select.select([client], [], [], 0)[0]:
+                    got += bool(client.recv(2000))
+            t.ok(got >= least, f"CCID {ccid}: {got} of 120 packets after a lost one")
+
+
 def parameter(name, value):
     """Set a module parameter; False if it is refused."""
     try:
@@ -463,6 +492,7 @@ def main():
     test_early(t)
     test_path(t)
     test_duplicates(t)
+    test_late_beginning(t)
     test_parameters(t)
     test_empty(t)
     net.close()

@@ -257,8 +257,8 @@ static enum tfrc_feedback arrive(struct oracle *o, int n, u32 mean, u64 now)
 	}
 	walk(o);
 	if (first)
-		return TFRC_FEEDBACK_FIRST;
-	if (o->events > events)
+		return o->events ? TFRC_FEEDBACK_LOSS : TFRC_FEEDBACK_FIRST;
+	if (o->any && o->events > events)
 		return TFRC_FEEDBACK_LOSS;
 	if (sent->data && o->high >= o->high_feedback + 4 &&
 	    earned(o, mean, now))
@@ -603,6 +603,12 @@ static enum tfrc_feedback data(struct hand *h, u64 seq, u32 wc)
 		.seq = seq, .size = h->size, .data = true }, wc);
 }
 
+/* Of the only packet so far, over a round trip. */
+static u32 first_rate(const struct hand *h)
+{
+	return h->size * 1e6 / (h->rx.rtt ?: TFRC_RTT_FALLBACK);
+}
+
 /*
  * RFC 4342, 8.6.2 and RFC 5622, 8.7.1: 10; 19, 20, 21, 23; 32; 43 are missing.
  * 5 packets, and 2 of them on the way to 44, are not data. ECN nonces are not
@@ -804,8 +810,8 @@ static void test_detection(void)
 
 	hand_init(&h, &tfrc_standard, 0);
 	bad = hand_packet(&h, (struct tfrc_packet){ .seq = 0, .size = 1000,
-			  .data = true, .ce = true }, 0) != TFRC_FEEDBACK_FIRST;
-	bad += h.rx.events != 1 || h.rx.x_recv;
+			  .data = true, .ce = true }, 0) != TFRC_FEEDBACK_LOSS;
+	bad += h.rx.events != 1 || h.rx.x_recv != first_rate(&h);
 	/* RFC 5348, 6.3.1: half a packet per round trip */
 	ok(!bad && fabsl(1 / ref_f(256.L / h.rx.history.i[1].length) - .5L) <
 	   .05 * .5, "detection: the first packet is marked");
@@ -826,6 +832,20 @@ static void test_detection(void)
 	   "detection: the first packets are lost");
 	ok(fabsl(1 / ref_f(256.L / h.rx.history.i[1].length) - .5L) < .025,
 	   "first interval: half a packet per round trip if it has none");
+
+	/* The same, with acknowledgments above it. */
+	hand_init(&h, &tfrc_standard, 0);
+	for (seq = 3; seq < 5; seq++)
+		hand_packet(&h, (struct tfrc_packet){ .seq = seq }, 0);
+	ok(data(&h, 5, 0) == TFRC_FEEDBACK_LOSS && h.rx.lost == 3 &&
+	   h.rx.x_recv == first_rate(&h),
+	   "detection: with the first packet that arrives, a receive rate");
+	hand_init(&h, &tfrc_standard, 0);
+	for (seq = 3; seq < 6; seq++)
+		bad += hand_packet(&h, (struct tfrc_packet){ .seq = seq }, 0);
+	ok(!bad && data(&h, 6, 0) == TFRC_FEEDBACK_LOSS && h.rx.lost == 3 &&
+	   h.rx.x_recv == first_rate(&h),
+	   "detection: by packets without data, told with the first that has some");
 }
 
 /* RFC 5348, 6.3.1: the equation gives what was received, within 5 %. */

@@ -292,7 +292,9 @@ static void ref_feedback(struct ref *r, double x_recv, double p, double sample,
 		r->tld = now;
 		allow(r, fmin(initial_rate(r), r->X_Bps));
 	} else {
-		if (!r->limited) {
+		if (!x_recv && !r->feedback) {
+			limit = INFINITY;
+		} else if (!r->limited) {
 			update_set(r, x_recv, now);
 			limit = 2 * max_recv(r);
 		} else if (loss) {
@@ -617,6 +619,22 @@ static void test_start(void)
 	}
 	ok(!bad && rate(tx.x) == 100000,
 	   "slow start: not beyond twice the receive rate");
+}
+
+/*
+ * The first feedback says that the receive rate is 0 (RFC 5348, 6.3), which is
+ * no measurement, also if it comes late and has a loss event.
+ */
+static void test_first_feedback(void)
+{
+	struct tfrc_tx tx;
+
+	begin(&tx, &plain, 1000, 100000);
+	feed(&tx, 0, 4 << 8, 100000, 0, START + SEC);
+	ok(!off(rate(tx.x), 1000 / (.1 * ref_f(.25)), 1e-3),
+	   "first feedback: a loss event, and no receive rate yet");
+	feed(&tx, 0, 4 << 8, 100000, 0, START + 2 * SEC);
+	ok(rate(tx.x) == 1000 / 64., "first feedback: the next one measures");
 }
 
 static void test_idle(void)
@@ -1325,6 +1343,7 @@ static void test_fuzz(void)
 int main(void)
 {
 	test_start();
+	test_first_feedback();
 	test_idle();
 	test_oscillation();
 	test_header();
