@@ -952,7 +952,7 @@ static void tfrc_hc_rx_packet_recv(struct sock *sk, struct sk_buff *skb)
 	struct tfrc_packet pkt = {
 		.seq	= DCCP_SKB_CB(skb)->dccpd_seq,
 		.ndp	= min_t(u64, dp->dccps_options_received.dccpor_ndp,
-				U32_MAX),
+				TFRC_NDP_MAX),
 		.data	= dccp_data_packet(skb),
 		.ce	= tfrc_is_ce(skb),
 	};

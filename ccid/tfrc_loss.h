@@ -75,6 +75,29 @@ struct tfrc_meter {
 	u32	drops;
 };
 
+struct tfrc_rx;
+struct tfrc_tx;
+struct tfrc_packet;
+
+/**
+ * struct tfrc_hole - data packets lost in a row, or one that came with CE
+ * @n: how many
+ * @size: of about so many bytes each
+ * @from: when the packet before them came, 256 ns, the low bits
+ * @time: from then to the packet above the hole, 256 ns
+ * @steps: sequence numbers from that packet to this: the lost packet with number
+ *	i, from 1, was due at @from + i * @time / @steps (RFC 5348, 5.2)
+ * @lip: they are in a LIP, and cannot begin an event
+ */
+struct tfrc_hole {
+	u32	n;
+	u32	size;
+	u32	from;
+	u32	time;
+	u32	steps;
+	bool	lip;
+};
+
 /**
  * struct tfrc_method - a way to measure loss intervals
  * @ccid: number of the congestion control that uses it
@@ -89,13 +112,27 @@ struct tfrc_meter {
  *	average, RFC 4828, 3
  * @sender_counts: the sender takes 1/p from options 193 and 195, which have
  *	more digits than option 192
- * @received: a data packet of @size bytes arrived
- * @lost: @n data packets of about @size bytes each were lost in a row. With
- *	@lip they are in a LIP, and cannot begin an event.
- *	Return: -1 if no event begins; else how many of them, 0 to @n, belong to
- *	the interval that ends. Only these have been counted.
+ * @no_discount: there is no history discounting
+ * @state: size of what the method remembers of a receiver, rx->own, bytes
+ * @received: a data packet arrived, in a LIP or not
+ * @lost: data packets were lost in a row.
+ *	Return: -1 if no event begins; else how many of them, 0 to all, belong to
+ *	the interval that ends. Only these have been counted. If there are such,
+ *	the last of them began the event, else the first of the hole did.
  * @length: of the interval in packets, Q24.8. @is_short: it took at most two
  *	round trips
+ *
+ * These may be NULL:
+ *
+ * @init: begin, with a random number
+ * @in_lip: how many packets of the hole are in the LIP, the first ones.
+ *	NULL: by the window counters, all or none
+ * @event: one began with the first packet of the hole, and the interval before
+ *	is history->i[1]
+ * @pinv: 1/p, Q24.8, as tfrc_history_pinv() has it if NULL
+ * @first: length of the first interval, whose packets would be as many as @n a
+ *	round trip, if the equation has @length. Both are Q24.8
+ * @unbias: what the sender makes of the receiver's 1/p, Q24.8
  */
 struct tfrc_method {
 	u8			ccid;
@@ -106,13 +143,20 @@ struct tfrc_method {
 	bool			scale_interval;
 	bool			skip_short;
 	bool			sender_counts;
+	bool			no_discount;
+	u16			state;
 
-	void	(*received)(struct tfrc_meter *m, const struct tfrc_params *par,
-			    u32 size, bool lip);
-	s64	(*lost)(struct tfrc_meter *m, const struct tfrc_params *par,
-			u32 n, u32 size, bool lip);
-	u32	(*length)(const struct tfrc_meter *m,
-			  const struct tfrc_params *par, bool is_short);
+	void	(*received)(struct tfrc_rx *rx, const struct tfrc_packet *pkt,
+			    bool lip);
+	s64	(*lost)(struct tfrc_rx *rx, const struct tfrc_hole *hole);
+	u32	(*length)(const struct tfrc_rx *rx, bool is_short);
+
+	void	(*init)(void *own, u64 random);
+	u32	(*in_lip)(const struct tfrc_rx *rx, const struct tfrc_hole *hole);
+	void	(*event)(struct tfrc_rx *rx, const struct tfrc_hole *hole);
+	u32	(*pinv)(const struct tfrc_rx *rx);
+	u32	(*first)(const struct tfrc_rx *rx, u32 length, u32 n);
+	u32	(*unbias)(const struct tfrc_tx *tx, u32 pinv);
 };
 
 extern const struct tfrc_method tfrc_standard;
@@ -126,6 +170,9 @@ static inline u32 tfrc_length(u64 a, u64 b)
 	return min_t(u64, div64_u64(a << TFRC_PINV_SHIFT, b),
 		     (u64)TFRC_PINV_MAX << TFRC_PINV_SHIFT);
 }
+
+/* So many intervals of one hole are measured, if there are more; a u8. */
+#define TFRC_HOLE_EVENTS	200
 
 /* More packets of an interval than this are not counted: 24 bits. */
 #define TFRC_COUNT_MAX		TFRC_PINV_MAX

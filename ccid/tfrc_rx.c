@@ -67,8 +67,7 @@ u32 tfrc_rx_interval(const struct tfrc_rx *rx, u32 i)
 {
 	if (i)
 		return rx->history.i[i].length;
-	return rx->method->length(&rx->meter, &rx->par,
-				  rx_within(rx, rx->wc_high, TFRC_SHORT));
+	return rx->method->length(rx, rx_within(rx, rx->wc_high, TFRC_SHORT));
 }
 
 /*
@@ -100,12 +99,14 @@ static u64 rx_receive_rate(const struct tfrc_rx *rx, u64 now)
  * has at the greatest receive rate so far (RFC 5348, 6.3.1), and at half a
  * segment per round trip at least: at that where it has no packet, because the
  * first one was lost or marked. The sender scales what the equation gives
- * by s / (s + H), so here the rate is scaled back.
+ * by s / (s + H), so here the rate is scaled back. How many packets these are,
+ * is the method's business.
  */
 static u32 rx_first_length(const struct tfrc_rx *rx, u64 now)
 {
 	u32 s_mean = tfrc_mean(rx->s_mean), s = rx->par.s ?: s_mean;
 	u64 x = 0, per_rtt;
+	u32 length;
 
 	if (rx->n_mark && rx->meter.packets > rx->meter.drops)
 		x = max(rx_receive_rate(rx, now) >> TFRC_RATE_SHIFT,
@@ -115,7 +116,11 @@ static u32 rx_first_length(const struct tfrc_rx *rx, u64 now)
 	/* Bytes per round trip, Q6: below 2^36 * 2^14 * 2^6. */
 	per_rtt = mul_u64_u32_div(x << 6, rx_rtt(rx), 1000000);
 	per_rtt = max(per_rtt, (u64)s << 5);
-	return tfrc_pinv(div64_u64((u64)s << 38, per_rtt));
+	length = tfrc_pinv(div64_u64((u64)s << 38, per_rtt));
+	if (!rx->method->first)
+		return length;
+	return rx->method->first(rx, length, min_t(u64, U32_MAX,
+				 div64_u64(per_rtt << 2, s_mean)));
 }
 
 /* Give the open interval its final figures. */
@@ -133,8 +138,7 @@ static void rx_close_interval(struct tfrc_rx *rx, u64 now)
 		i->packets = i->length >> TFRC_PINV_SHIFT;
 		return;
 	}
-	i->length = rx->method->length(&rx->meter, &rx->par,
-				       rx_within(rx, rx->last.wc, TFRC_SHORT));
+	i->length = rx->method->length(rx, rx_within(rx, rx->last.wc, TFRC_SHORT));
 	i->packets = rx->meter.packets;
 	i->drops = rx->meter.drops;
 }
@@ -153,41 +157,93 @@ static void rx_set_lossy(struct tfrc_rx *rx, u64 seq)
 	i->lossy = min_t(u64, tfrc_seq_diff(i->start, seq) + 1, U32_MAX);
 }
 
-/*
- * @n data packets of about @size bytes are lost or marked, with the sequence
- * numbers from @seq on. Return whether a loss event began.
- *
- * An interval as the options report it begins with the loss that began the
- * event, also where the method counts that packet to the interval before.
- */
-static bool rx_lose(struct tfrc_rx *rx, u32 n, u64 seq, u32 size, u64 now)
+/* The first @n packets of a hole are dealt with. */
+static void rx_skip(struct tfrc_hole *hole, u32 n)
 {
-	u64 end = (seq + n - 1) & TFRC_SEQ_MASK;
-	bool lip = rx_in_lip(rx);
-	s64 old;
-	u32 before;
+	u32 time = div_u64((u64)hole->time * n, hole->steps);
 
-	old = rx->method->lost(&rx->meter, &rx->par, n, size, lip);
-	if (old < 0) {
-		rx_count_lost(&rx->meter, n);
-		rx_set_lossy(rx, end);
-		return false;
-	}
-	before = old ? old - 1 : 0;
-	rx_count_lost(&rx->meter, before);
-	if (before)
-		rx_set_lossy(rx, (seq + before - 1) & TFRC_SEQ_MASK);
+	hole->n -= n;
+	hole->from += time;
+	hole->time -= time;
+	hole->steps -= n;
+}
+
+/* How many packets of a hole are in the LIP, the first ones? */
+static u32 rx_lip(const struct tfrc_rx *rx, const struct tfrc_hole *hole)
+{
+	if (rx->method->in_lip)
+		return rx->history.n ? rx->method->in_lip(rx, hole) : 0;
+	return rx_in_lip(rx) ? hole->n : 0;
+}
+
+/*
+ * An event begins with the first packet of the hole, whose number is @seq. The
+ * methods that say so count it to the new interval, if @count, the others to
+ * that which ends.
+ */
+static void rx_begin_event(struct tfrc_rx *rx, const struct tfrc_hole *hole, u64 seq,
+			   bool count, u64 now)
+{
+	struct tfrc_hole one = *hole;
+
 	rx_close_interval(rx, now);
 	tfrc_history_push(&rx->history, rx->par.discount);
 	rx->meter = (struct tfrc_meter){ .lost = rx->meter.carry };
 	rx->wc_event = rx->last.wc;
-	rx->history.i[0].start = (seq + before) & TFRC_SEQ_MASK;
-	rx_set_lossy(rx, end);
+	rx->history.i[0].start = seq;
 	rx->events++;
-	if (n > old)
-		rx->method->lost(&rx->meter, &rx->par, n - old, size, true);
-	rx_count_lost(&rx->meter, n - before);
-	return true;
+	if (rx->method->event)
+		rx->method->event(rx, hole);
+	one.n = 1;
+	one.lip = true;
+	if (count)
+		rx->method->lost(rx, &one);
+	rx_count_lost(&rx->meter, 1);
+	rx_set_lossy(rx, seq);
+}
+
+/*
+ * Data packets are lost or marked, with the sequence numbers from @seq on.
+ * Return whether a loss event began.
+ *
+ * An interval as the options report it begins with the loss that began the
+ * event, also where the method counts that packet to the interval before.
+ *
+ * A long hole may have several events, but of more than TFRC_HOLE_EVENTS the
+ * intervals are no longer known.
+ */
+static bool rx_lose(struct tfrc_rx *rx, struct tfrc_hole *hole, u64 seq, u64 now)
+{
+	u32 events = 0, done;
+
+	for (; hole->n; rx_skip(hole, done), seq = (seq + done) & TFRC_SEQ_MASK) {
+		struct tfrc_hole part = *hole;
+		u32 lip = rx_lip(rx, hole);
+		s64 old = -1;
+
+		part.lip = lip;
+		part.n = lip ?: hole->n;
+		if (events < TFRC_HOLE_EVENTS)
+			old = rx->method->lost(rx, &part);
+		else
+			part.n = hole->n;
+		done = old < 0 ? part.n : old ? old - 1 : 0;
+		rx_count_lost(&rx->meter, done);
+		if (done)
+			rx_set_lossy(rx, (seq + done - 1) & TFRC_SEQ_MASK);
+		if (old < 0)
+			continue;
+		rx_skip(&part, done);
+		rx_begin_event(rx, &part, (seq + done++) & TFRC_SEQ_MASK, !old, now);
+		events++;
+	}
+	return events;
+}
+
+/* The time from the last packet to this one. They may have changed places. */
+static u32 rx_step(const struct tfrc_rx *rx, const struct tfrc_packet *pkt)
+{
+	return max_t(s32, pkt->time - rx->last.time, 0);
 }
 
 /* The hole below @pkt is lost, as far as it held data. */
@@ -195,31 +251,47 @@ static bool rx_lose_hole(struct tfrc_rx *rx, const struct tfrc_packet *pkt, u64 
 {
 	u64 gap = tfrc_seq_diff(rx->last.seq, pkt->seq) - 1;
 	u32 n = min_t(u64, gap - min_t(u64, gap, pkt->ndp), 1U << 24);
+	struct tfrc_hole hole = {
+		.n = n, .size = tfrc_mean(rx->s_mean), .from = rx->last.time,
+		.time = rx_step(rx, pkt), .steps = min_t(u64, gap + 1, U32_MAX),
+	};
 
 	if (!n)
 		return false;
 	rx->lost += n;
-	return rx_lose(rx, n, (rx->last.seq + 1) & TFRC_SEQ_MASK,
-		       tfrc_mean(rx->s_mean), now);
+	return rx_lose(rx, &hole, (rx->last.seq + 1) & TFRC_SEQ_MASK, now);
+}
+
+static bool rx_mark(struct tfrc_rx *rx, const struct tfrc_packet *pkt, u64 now)
+{
+	struct tfrc_hole hole = {
+		.n = 1, .size = max(pkt->size, 1U), .from = rx->last.time,
+		.time = rx_step(rx, pkt), .steps = 1,
+	};
+
+	rx->marked++;
+	return rx_lose(rx, &hole, pkt->seq, now);
 }
 
 /* Take the next packet in order. */
 static bool rx_take(struct tfrc_rx *rx, const struct tfrc_packet *pkt, u64 now)
 {
 	u64 step = tfrc_seq_diff(rx->last.seq, pkt->seq);
-	bool event = rx_lose_hole(rx, pkt, now);
+	bool event;
 
+	if (rx->last.seq == rx->first_seq)
+		rx->last.time = pkt->time;	/* there was none before */
+	event = rx_lose_hole(rx, pkt, now);
 	if (pkt->data && pkt->ce) {
-		rx->marked++;
-		event |= rx_lose(rx, 1, pkt->seq, max(pkt->size, 1U), now);
+		event |= rx_mark(rx, pkt, now);
 	} else if (pkt->data) {
-		rx->method->received(&rx->meter, &rx->par, pkt->size,
-				     rx_in_lip(rx));
+		rx->method->received(rx, pkt, rx_in_lip(rx));
 		rx->meter.packets = min(rx->meter.packets + 1,
 					TFRC_COUNT_MAX);
 	}
 	rx->seen = (step < 64 ? rx->seen << step : 0) | 1;
 	rx->last.seq = pkt->seq;
+	rx->last.time += rx_step(rx, pkt);
 	if (pkt->data)
 		rx->last.wc = pkt->wc;
 	return event;
@@ -361,7 +433,7 @@ u64 tfrc_rx_may_wait(const struct tfrc_rx *rx, u64 now)
 /**
  * tfrc_rx_packet() - a packet has arrived
  * @rx: receiver
- * @pkt: the packet, without its window counter
+ * @pkt: the packet, without its window counter and time
  * @ccval: window counter in its header, 4 bits
  * @now: time
  *
@@ -374,6 +446,7 @@ enum tfrc_feedback tfrc_rx_packet(struct tfrc_rx *rx, struct tfrc_packet *pkt,
 	bool first = pkt->data && !rx->data_seen, event = false;
 	u32 i;
 
+	pkt->time = now >> 8;
 	if (ahead <= 0) {
 		/* Lost, or a duplicate. Too old to know: the latter. */
 		if (ahead <= -64 || rx->seen & 1ULL << -ahead) {
@@ -455,6 +528,10 @@ void tfrc_rx_report(struct tfrc_rx *rx, enum tfrc_feedback why, u64 now)
 	rx->history.i[0].length = tfrc_rx_interval(rx, 0);
 	rx->history.i[0].packets = rx->meter.packets;
 	rx->history.i[0].drops = rx->meter.drops;
+	if (rx->method->pinv) {
+		rx->pinv = rx->method->pinv(rx);
+		return;
+	}
 	skip = rx->method->skip_short && rx_within(rx, rx->wc_high, TFRC_SHORT);
 	rx->pinv = tfrc_history_pinv(&rx->history, skip, rx->par.discount);
 }

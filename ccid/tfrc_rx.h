@@ -25,6 +25,7 @@ static inline s64 tfrc_seq_diff(u64 a, u64 b)
  * @seq: sequence number
  * @size: payload, bytes
  * @wc: window counter, counted on beyond 15
+ * @time: when it came, 256 ns, the low bits
  * @ndp: non-data packets sent right before it (RFC 4340, 7.7)
  * @data: it carries data, if only of length 0
  * @ce: Congestion Experienced
@@ -33,10 +34,13 @@ struct tfrc_packet {
 	u64	seq;
 	u32	size;
 	u32	wc;
-	u32	ndp;
-	bool	data;
-	bool	ce;
+	u32	time;
+	u32	ndp : 30;
+	bool	data : 1;
+	bool	ce : 1;
 };
+
+#define TFRC_NDP_MAX	((1U << 30) - 1)
 
 /* Why to send feedback. */
 enum tfrc_feedback {
@@ -51,6 +55,7 @@ enum tfrc_feedback {
 /**
  * struct tfrc_rx - receiver's state
  * @method: of measuring loss
+ * @own: the method's own state, zeroed and init()ed
  * @par: its parameters
  * @last: last packet of the part of sequence space that is decided
  * @seen: bit i: packet @last.seq - i was received
@@ -88,6 +93,7 @@ enum tfrc_feedback {
  */
 struct tfrc_rx {
 	const struct tfrc_method *method;
+	void			*own;
 	struct tfrc_params	par;
 
 	struct tfrc_packet	last;
@@ -139,12 +145,18 @@ u64 tfrc_rx_may_wait(const struct tfrc_rx *rx, u64 now);
 void tfrc_rx_report(struct tfrc_rx *rx, enum tfrc_feedback why, u64 now);
 u32 tfrc_rx_interval(const struct tfrc_rx *rx, u32 i);
 
+/* Intervals in packets, as several methods count them. */
+void tfrc_standard_received(struct tfrc_rx *rx, const struct tfrc_packet *pkt,
+			    bool lip);
+s64 tfrc_standard_lost(struct tfrc_rx *rx, const struct tfrc_hole *hole);
+u32 tfrc_standard_length(const struct tfrc_rx *rx, bool is_short);
+
 /* Options, RFC 4342, 8 and RFC 5622, 8. */
 #define TFRC_OPT_LOSS_EVENT_RATE	192
 #define TFRC_OPT_LOSS_INTERVALS		193
 #define TFRC_OPT_RECEIVE_RATE		194
 #define TFRC_OPT_DROPPED_PACKETS	195
-#define TFRC_OPT_MEAN_INTERVAL		196	/* ours, of 248 to 250: 1/p, Q24.8 */
+#define TFRC_OPT_MEAN_INTERVAL		196	/* ours, of 248 to 253: 1/p, Q24.8 */
 
 /* Intervals that change from one periodic feedback to the next, at most. */
 #define TFRC_INTERVALS_BRIEF		2U

@@ -4,33 +4,32 @@
  * TFRC-SP (RFC 4828, RFC 5622, [VOIP05]) as CCID 4.
  */
 
-#include "tfrc_loss.h"
+#include "tfrc_rx.h"
 
-static void standard_received(struct tfrc_meter *m, const struct tfrc_params *par,
-			      u32 size, bool lip)
+void tfrc_standard_received(struct tfrc_rx *rx, const struct tfrc_packet *pkt,
+			    bool lip)
 {
-	m->total++;
+	rx->meter.total++;
 }
 
-static s64 standard_lost(struct tfrc_meter *m, const struct tfrc_params *par, u32 n,
-			 u32 size, bool lip)
+s64 tfrc_standard_lost(struct tfrc_rx *rx, const struct tfrc_hole *hole)
 {
-	if (!lip)
+	if (!hole->lip)
 		return 0;
-	m->total += n;
+	rx->meter.total += hole->n;
 	return -1;
 }
 
-static u32 standard_length(const struct tfrc_meter *m, const struct tfrc_params *par,
-			   bool is_short)
+u32 tfrc_standard_length(const struct tfrc_rx *rx, bool is_short)
 {
-	return tfrc_length(m->total, 1);
+	return tfrc_length(rx->meter.total, 1);
 }
 
 /* N packets with K losses are N/K in a short interval, RFC 4828, 4.4. */
-static u32 standard_sp_length(const struct tfrc_meter *m, const struct tfrc_params *par,
-			      bool is_short)
+static u32 standard_sp_length(const struct tfrc_rx *rx, bool is_short)
 {
+	const struct tfrc_meter *m = &rx->meter;
+
 	return tfrc_length(m->total, is_short && m->drops ? m->drops : 1);
 }
 
@@ -39,9 +38,9 @@ const struct tfrc_method tfrc_standard = {
 	.name		= "TCP-Friendly Rate Control (RFC 5348)",
 	.defaults	= { .discount = 1 },
 	.variants	= 1,
-	.received	= standard_received,
-	.lost		= standard_lost,
-	.length		= standard_length,
+	.received	= tfrc_standard_received,
+	.lost		= tfrc_standard_lost,
+	.length		= tfrc_standard_length,
 };
 
 const struct tfrc_method tfrc_sp = {
@@ -51,7 +50,7 @@ const struct tfrc_method tfrc_sp = {
 	.variants	= 1,
 	.skip_short	= true,
 	.sender_counts	= true,
-	.received	= standard_received,
-	.lost		= standard_lost,
+	.received	= tfrc_standard_received,
+	.lost		= tfrc_standard_lost,
 	.length		= standard_sp_length,
 };

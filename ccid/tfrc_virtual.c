@@ -4,15 +4,14 @@
  * bytes, the segment size. The unit of the meter is bytes.
  */
 
-#include "tfrc_loss.h"
+#include "tfrc_rx.h"
 #include "include/uapi/linux/dccp_tfrc.h"
 
-static void vp_received(struct tfrc_meter *m, const struct tfrc_params *par,
-			u32 size, bool lip)
+static void vp_received(struct tfrc_rx *rx, const struct tfrc_packet *pkt, bool lip)
 {
-	m->total += size;
+	rx->meter.total += pkt->size;
 	if (!lip)
-		m->after += size;
+		rx->meter.after += pkt->size;
 }
 
 /*
@@ -24,42 +23,42 @@ static void vp_received(struct tfrc_meter *m, const struct tfrc_params *par,
  * packets of 950 bytes are lost for each event where S is 1000, and intervals
  * are nearly twice as long.
  */
-static s64 vp_packet_lost(struct tfrc_meter *m, const struct tfrc_params *par,
-			  u32 n, u32 size, bool lip)
+static s64 vp_packet_lost(struct tfrc_rx *rx, const struct tfrc_hole *hole)
 {
+	u32 s = rx->par.s, size = hole->size;
+	struct tfrc_meter *m = &rx->meter;
 	u64 wanted = 1;
 
-	if (m->lost < par->s)
-		wanted = div_u64(par->s - m->lost + size - 1, size);
-	if (lip || wanted > n) {
-		m->total += (u64)n * size;
-		if (!lip)
-			m->lost += (u64)n * size;
+	if (m->lost < s)
+		wanted = div_u64(s - m->lost + size - 1, size);
+	if (hole->lip || wanted > hole->n) {
+		m->total += (u64)hole->n * size;
+		if (!hole->lip)
+			m->lost += (u64)hole->n * size;
 		return -1;
 	}
 	m->total += wanted * size;
-	if (par->variant != TFRC_VARIANT_DEFINITION_1)
-		m->carry = min_t(u64, m->lost + wanted * size - par->s,
-				 par->s - 1);
+	if (rx->par.variant != TFRC_VARIANT_DEFINITION_1)
+		m->carry = min_t(u64, m->lost + wanted * size - s, s - 1);
 	return wanted;
 }
 
-static u32 vp_packet_length(const struct tfrc_meter *m,
-			    const struct tfrc_params *par, bool is_short)
+static u32 vp_packet_length(const struct tfrc_rx *rx, bool is_short)
 {
-	return tfrc_length(m->total, par->s);
+	return tfrc_length(rx->meter.total, rx->par.s);
 }
 
 /* Byte mode, 3.4.1, Definition 3: any loss after the LIP begins an event. */
-static s64 vp_byte_lost(struct tfrc_meter *m, const struct tfrc_params *par,
-			u32 n, u32 size, bool lip)
+static s64 vp_byte_lost(struct tfrc_rx *rx, const struct tfrc_hole *hole)
 {
-	if (!lip) {
-		m->total += size;
-		m->lost += size;
+	struct tfrc_meter *m = &rx->meter;
+
+	if (!hole->lip) {
+		m->total += hole->size;
+		m->lost += hole->size;
 		return 1;
 	}
-	m->total += (u64)n * size;
+	m->total += (u64)hole->n * hole->size;
 	return -1;
 }
 
@@ -71,9 +70,10 @@ static s64 vp_byte_lost(struct tfrc_meter *m, const struct tfrc_params *par,
  * Appendix B.3, Definition 4: the packet that ends the interval counts as a
  * whole virtual packet, and of those between it and the LIP only whole ones.
  */
-static u32 vp_byte_length(const struct tfrc_meter *m,
-			  const struct tfrc_params *par, bool is_short)
+static u32 vp_byte_length(const struct tfrc_rx *rx, bool is_short)
 {
+	const struct tfrc_params *par = &rx->par;
+	const struct tfrc_meter *m = &rx->meter;
 	u64 lip = m->total - m->after - m->lost;
 
 	switch (par->variant) {

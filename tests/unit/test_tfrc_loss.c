@@ -156,59 +156,66 @@ static void test_cases(void)
 
 static void test_lengths(void)
 {
-	struct tfrc_params par = { .s = 1000 };
-	struct tfrc_meter m = { .total = 12, .packets = 12, .drops = 4 };
+	struct tfrc_rx rx = { .par = { .s = 1000 },
+			      .meter = { .total = 12, .packets = 12, .drops = 4 } };
+	struct tfrc_meter *m = &rx.meter;
 
-	ok(tfrc_standard.length(&m, &par, true) == 12 << 8 &&
-	   tfrc_standard.length(&m, &par, false) == 12 << 8,
+	ok(tfrc_standard.length(&rx, true) == 12 << 8 &&
+	   tfrc_standard.length(&rx, false) == 12 << 8,
 	   "length: TFRC counts packets");
-	ok(tfrc_sp.length(&m, &par, true) == 3 << 8 &&
-	   tfrc_sp.length(&m, &par, false) == 12 << 8,
+	ok(tfrc_sp.length(&rx, true) == 3 << 8 &&
+	   tfrc_sp.length(&rx, false) == 12 << 8,
 	   "length: TFRC-SP, N/K in a short interval (RFC 4828, 4.4)");
-	m.drops = 0;
-	ok(tfrc_sp.length(&m, &par, true) == 12 << 8, "length: TFRC-SP, K = 0");
+	m->drops = 0;
+	ok(tfrc_sp.length(&rx, true) == 12 << 8, "length: TFRC-SP, K = 0");
 
-	m = (struct tfrc_meter){ .total = 12300, .after = 5100, .lost = 200 };
-	ok(tfrc_vp_packet.length(&m, &par, false) == 12300 * 256 / 1000,
+	*m = (struct tfrc_meter){ .total = 12300, .after = 5100, .lost = 200 };
+	ok(tfrc_vp_packet.length(&rx, false) == 12300 * 256 / 1000,
 	   "length: virtual packets, packet mode");
-	ok(tfrc_vp_byte.length(&m, &par, false) == 12300 * 256 / 1000,
+	ok(tfrc_vp_byte.length(&rx, false) == 12300 * 256 / 1000,
 	   "length: byte mode");
-	par.variant = TFRC_VARIANT_DROP_TAIL;
-	ok(tfrc_vp_byte.length(&m, &par, false) ==
+	rx.par.variant = TFRC_VARIANT_DROP_TAIL;
+	ok(tfrc_vp_byte.length(&rx, false) ==
 	   (7000 + 5300 / 2) * 256 / 1000, "length: byte mode, drop-tail");
-	par.variant = TFRC_VARIANT_BYTE_ERROR;
-	ok(tfrc_vp_byte.length(&m, &par, false) == 13 * 256,
+	rx.par.variant = TFRC_VARIANT_BYTE_ERROR;
+	ok(tfrc_vp_byte.length(&rx, false) == 13 * 256,
 	   "length: byte mode, byte errors: 7 + 5 + 1 ([VPS02], B.3)");
-	m.total = U64_MAX >> 9;
-	ok(tfrc_standard.length(&m, &par, false) ==
+	m->total = U64_MAX >> 9;
+	ok(tfrc_standard.length(&rx, false) ==
 	   TFRC_PINV_MAX << TFRC_PINV_SHIFT, "length: the greatest");
+}
+
+static s64 lose(struct tfrc_rx *rx, u32 n, u32 size, bool lip)
+{
+	return tfrc_vp_packet.lost(rx, &(struct tfrc_hole){
+				   .n = n, .size = size, .lip = lip });
 }
 
 /* [VPS02] 3.3.1: which of @n lost packets completes S bytes. */
 static void test_packet_mode(void)
 {
-	struct tfrc_params par = { .s = 1000 };
-	struct tfrc_meter m = {};
+	struct tfrc_rx rx = { .par = { .s = 1000 } };
+	struct tfrc_meter *m = &rx.meter;
 	u32 bad = 0;
 
-	bad += tfrc_vp_packet.lost(&m, &par, 3, 200, true) != -1;
-	bad += m.total != 600 || m.lost;
-	bad += tfrc_vp_packet.lost(&m, &par, 4, 200, false) != -1;
-	bad += m.total != 1400 || m.lost != 800;
-	bad += tfrc_vp_packet.lost(&m, &par, 4, 200, false) != 1;
-	bad += m.total != 1600;
+	bad += lose(&rx, 3, 200, true) != -1;
+	bad += m->total != 600 || m->lost;
+	bad += lose(&rx, 4, 200, false) != -1;
+	bad += m->total != 1400 || m->lost != 800;
+	bad += lose(&rx, 4, 200, false) != 1;
+	bad += m->total != 1600;
 	ok(!bad, "packet mode: an event when S bytes are lost, exactly");
-	m = (struct tfrc_meter){ .lost = 800 };
-	ok(tfrc_vp_packet.lost(&m, &par, 4, 199, false) == 2,
+	*m = (struct tfrc_meter){ .lost = 800 };
+	ok(lose(&rx, 4, 199, false) == 2,
 	   "packet mode: a byte less takes one more packet");
-	m = (struct tfrc_meter){};
-	ok(tfrc_vp_packet.lost(&m, &par, 1, 1500, false) == 1,
+	*m = (struct tfrc_meter){};
+	ok(lose(&rx, 1, 1500, false) == 1,
 	   "packet mode: a packet larger than S");
 
 	/* An application may make S smaller than what is lost already. */
-	m = (struct tfrc_meter){ .lost = 900 };
-	par.s = 32;
-	ok(tfrc_vp_packet.lost(&m, &par, 2, 100, false) == 1,
+	*m = (struct tfrc_meter){ .lost = 900 };
+	rx.par.s = 32;
+	ok(lose(&rx, 2, 100, false) == 1,
 	   "packet mode: S made smaller than what is lost already");
 }
 
@@ -222,32 +229,30 @@ static void test_carry(void)
 	u32 bad = 0, fewer = 0, i, j, variant;
 
 	for (i = 0; i < unit_samples(1000); i++) {
-		struct tfrc_params par = { .s = 32 + unit_log_upto(&seed, 65503) };
+		u32 s = 32 + unit_log_upto(&seed, 65503);
 		u64 found[2];
 
 		for (variant = 0; variant < 2; variant++) {
-			struct tfrc_meter m = {};
+			struct tfrc_rx rx = { .par = { .s = s, .variant = variant } };
 			u64 lost = 0, events = 0, of = i + 1;
 
-			par.variant = variant;
 			for (j = 0; j < 1000; j++) {
-				u32 size = 1 + unit_upto(&of, par.s - 1);
+				u32 size = 1 + unit_upto(&of, s - 1);
 				u32 n = 1 + unit_log_upto(&of, 20);
 				bool lip = unit_upto(&of, 1);
-				s64 old = tfrc_vp_packet.lost(&m, &par, n, size,
-							      lip);
+				s64 old = lose(&rx, n, size, lip);
 
 				if (!lip)
 					lost += (u64)size * (old < 0 ? n : old);
 				if (old < 0)
 					continue;
 				events++;
-				m = (struct tfrc_meter){ .lost = m.carry };
+				rx.meter = (struct tfrc_meter){ .lost = rx.meter.carry };
 			}
 			found[variant] = events;
 			if (!variant)
-				bad += lost != events * par.s + m.lost ||
-				       m.lost >= par.s;
+				bad += lost != events * s + rx.meter.lost ||
+				       rx.meter.lost >= s;
 		}
 		fewer += found[1] < found[0];
 	}

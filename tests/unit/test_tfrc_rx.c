@@ -1050,7 +1050,7 @@ static void test_fuzz(void)
 		for (j = 0; j < 300; j++) {
 			struct tfrc_packet pkt = {
 				.size = unit_log_upto(&seed, 65535),
-				.ndp = unit_log_upto(&seed, U32_MAX),
+				.ndp = unit_log_upto(&seed, TFRC_NDP_MAX),
 				.data = unit_upto(&seed, 9),
 				.ce = !unit_upto(&seed, 9),
 			};
