@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * TCP-Friendly Rate Control for DCCP: CCIDs 4, 248, 249 and 250.
+ * TCP-Friendly Rate Control for DCCP: CCIDs 4 and 248 to 253.
  *
  * One core serves all of them. A CCID is a method of measuring loss (see
  * tfrc_loss.h) with defaults; its sender and receiver are tfrc_tx.c and
@@ -43,6 +43,9 @@ static const struct tfrc_method *const methods[] = {
 	&tfrc_standard,
 	&tfrc_vp_packet,
 	&tfrc_vp_byte,
+	&tfrc_sampling,
+	&tfrc_lip_scaling,
+	&tfrc_unbiasing,
 };
 
 static struct ccid_operations tfrc_ops[ARRAY_SIZE(methods)];
@@ -87,22 +90,22 @@ static const struct kernel_param_ops range_ops = {
 static struct tfrc_range segment = { 1460, S_MIN, S_MAX };
 module_param_cb(segment, &range_ops, &segment, 0644);
 MODULE_PARM_DESC(segment,
-		 "segment size of CCIDs 4, 249 and 250, bytes (32 to 65535)");
+		 "segment size of CCIDs 4 and 249 to 253, bytes (32 to 65535)");
 
 static struct tfrc_range header = { 36, 0, H_MAX };
 module_param_cb(header, &range_ops, &header, 0644);
 MODULE_PARM_DESC(header,
-		 "header size that CCIDs 4, 249 and 250 charge for, bytes (0 to 255)");
+		 "header size that CCIDs 4 and 249 to 253 charge for, bytes (0 to 255)");
 
 static struct tfrc_range min_interval = { 10000, 0, MIN_INTERVAL_MAX };
 module_param_cb(min_interval, &range_ops, &min_interval, 0644);
 MODULE_PARM_DESC(min_interval,
-		 "least time between data packets of CCID 4, and of 249 and 250 if they are empty, us (0 to 1000000)");
+		 "least time between data packets of CCID 4, and of 249 to 253 if they are empty, us (0 to 1000000)");
 
 static struct tfrc_range discount = { 1, 0, 1 };
 module_param_cb(discount, &range_ops, &discount, 0644);
 MODULE_PARM_DESC(discount,
-		 "history discounting of CCIDs 248, 249 and 250 (0 or 1)");
+		 "history discounting of CCIDs 248 to 251 and 253 (0 or 1)");
 
 /* Numbers from 248 on are for experiments (RFC 4340, 19.5). */
 #define EXPERIMENTAL		248
@@ -135,7 +138,7 @@ static const struct kernel_param_ops experimental_ops = {
 
 module_param_cb(experimental, &experimental_ops, &experimental, 0644);
 MODULE_PARM_DESC(experimental,
-		 "CCIDs 248, 249 and 250 for every user, and offered by default (N or Y)");
+		 "CCIDs 248 to 253 for every user, and offered by default (N or Y)");
 
 static void tfrc_default_params(const struct tfrc_method *method,
 				struct tfrc_params *par)
@@ -213,10 +216,12 @@ static const struct tfrc_method *hc_tx_method(const struct sock *sk)
  * struct tfrc_hc_rx - receiving half-connection
  * @rx: TFRC
  * @due: why feedback is due that has not been sent, an enum tfrc_feedback
+ * @own: the method's own state
  */
 struct tfrc_hc_rx {
 	struct tfrc_rx		rx;
 	u8			due;
+	u64			own[];
 };
 
 static struct tfrc_hc_rx *hc_rx(const struct sock *sk)
@@ -359,6 +364,7 @@ static int tfrc_hc_tx_init(struct ccid *ccid, struct sock *sk)
 	tfrc_tx_init(&hc->tx, &par);
 	if (method->scale_interval)
 		hc->tx.interval_s = par.s;
+	hc->tx.unbias = method->unbias;
 	return 0;
 }
 
@@ -827,6 +833,11 @@ static int tfrc_hc_tx_getsockopt(struct sock *sk, const int optname, int len,
 	case DCCP_SOCKOPT_TFRC_TX_INTERVAL:
 		number = hc->tx.par.min_interval;
 		break;
+	case DCCP_SOCKOPT_TFRC_TX_VARIANT:
+		if (!hc->tx.unbias)
+			return -ENOPROTOOPT;
+		number = hc->tx.par.variant;
+		break;
 	default:
 		return -ENOPROTOOPT;
 	}
@@ -877,6 +888,8 @@ static int tfrc_hc_tx_setsockopt(struct sock *sk, int optname, u32 val,
 {
 	struct tfrc_hc_tx *hc = hc_tx(sk);
 	struct tfrc_params *par = &hc->tx.par, def;
+	u32 number;
+	int err;
 
 	tfrc_default_params(hc_tx_method(sk), &def);
 
@@ -889,6 +902,14 @@ static int tfrc_hc_tx_setsockopt(struct sock *sk, int optname, u32 val,
 	case DCCP_SOCKOPT_TFRC_TX_INTERVAL:
 		return tfrc_set_u32(&par->min_interval, val, 0, MIN_INTERVAL_MAX,
 				  def.min_interval, MIN_INTERVAL_MAX, admin);
+	case DCCP_SOCKOPT_TFRC_TX_VARIANT:
+		if (!hc->tx.unbias)
+			return -ENOPROTOOPT;
+		err = tfrc_set_u32(&number, val, 0, TFRC_VARIANT_BYTES, 0,
+				   TFRC_VARIANT_BYTES, admin);
+		if (!err)
+			par->variant = number;
+		return err;
 	default:
 		return -ENOPROTOOPT;
 	}
@@ -903,6 +924,9 @@ static int tfrc_hc_rx_init(struct ccid *ccid, struct sock *sk)
 	struct tfrc_params par;
 
 	tfrc_default_params(method, &par);
+	hc->rx.own = hc->own;
+	if (method->init)
+		method->init(hc->own, get_random_u64());
 	tfrc_rx_init(&hc->rx, method, &par, dccp_sk(sk)->dccps_gsr,
 		     dccp_sk(sk)->dccps_syn_rtt);
 	return 0;
@@ -1134,7 +1158,8 @@ static int tfrc_hc_rx_setsockopt(struct sock *sk, int optname, u32 val,
 		return tfrc_set_u32(&rx->par.header, val, 0, H_MAX, 0, def.header,
 				  admin);
 	case DCCP_SOCKOPT_TFRC_RX_DISCOUNT:
-		err = tfrc_set_u32(&number, val, 0, 1, 0, def.discount, admin);
+		err = tfrc_set_u32(&number, val, 0, !rx->method->no_discount, 0,
+				   def.discount, admin);
 		if (!err)
 			rx->par.discount = number;
 		return err;
@@ -1220,6 +1245,7 @@ static int __init tfrc_init(void)
 		tfrc_ops[i] = tfrc_template;
 		tfrc_ops[i].ccid_id = methods[i]->ccid;
 		tfrc_ops[i].ccid_name = methods[i]->name;
+		tfrc_ops[i].ccid_hc_rx_obj_size += methods[i]->state;
 		if (methods[i]->sender_counts) {
 			tfrc_ops[i].ccid_deps[0] = rx_features_sp;
 			tfrc_ops[i].ccid_deps[1] = tx_features_sp;
@@ -1243,10 +1269,13 @@ module_init(tfrc_init);
 module_exit(tfrc_exit);
 
 MODULE_AUTHOR("Alternative Best-Effort for Linux");
-MODULE_DESCRIPTION("DCCP: TFRC, TFRC-SP and virtual packets");
+MODULE_DESCRIPTION("DCCP: TFRC, TFRC-SP, and TFRC for packets of variable size");
 MODULE_VERSION("0.9");
 MODULE_LICENSE("GPL");
 MODULE_ALIAS("net-dccp-ccid-4");
 MODULE_ALIAS("net-dccp-ccid-248");
 MODULE_ALIAS("net-dccp-ccid-249");
 MODULE_ALIAS("net-dccp-ccid-250");
+MODULE_ALIAS("net-dccp-ccid-251");
+MODULE_ALIAS("net-dccp-ccid-252");
+MODULE_ALIAS("net-dccp-ccid-253");

@@ -21,6 +21,7 @@
 
 #define TFRC_NINTERVAL		8	/* RFC 5348, 5.4: n */
 #define TFRC_LIP		4	/* window counters */
+#define TFRC_LIP_MOST		128U	/* intervals of LIP scaling, 8 * S/s at most */
 #define TFRC_SHORT		8	/* two round trips, RFC 5622, 8.1 */
 
 /*
@@ -163,6 +164,9 @@ extern const struct tfrc_method tfrc_standard;
 extern const struct tfrc_method tfrc_sp;
 extern const struct tfrc_method tfrc_vp_packet;
 extern const struct tfrc_method tfrc_vp_byte;
+extern const struct tfrc_method tfrc_sampling;
+extern const struct tfrc_method tfrc_lip_scaling;
+extern const struct tfrc_method tfrc_unbiasing;
 
 /* A length as the methods give it: a/b packets, Q24.8. */
 static inline u32 tfrc_length(u64 a, u64 b)
@@ -171,7 +175,7 @@ static inline u32 tfrc_length(u64 a, u64 b)
 		     (u64)TFRC_PINV_MAX << TFRC_PINV_SHIFT);
 }
 
-/* So many intervals of one hole are measured, if there are more; a u8. */
+/* So many intervals of one hole are measured, more than any average has. */
 #define TFRC_HOLE_EVENTS	200
 
 /* More packets of an interval than this are not counted: 24 bits. */

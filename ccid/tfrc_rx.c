@@ -105,22 +105,24 @@ static u64 rx_receive_rate(const struct tfrc_rx *rx, u64 now)
 static u32 rx_first_length(const struct tfrc_rx *rx, u64 now)
 {
 	u32 s_mean = tfrc_mean(rx->s_mean), s = rx->par.s ?: s_mean;
-	u64 x = 0, per_rtt;
+	u64 x = 0, per_rtt, payload;
 	u32 length;
 
 	if (rx->n_mark && rx->meter.packets > rx->meter.drops)
 		x = max(rx_receive_rate(rx, now) >> TFRC_RATE_SHIFT,
 			(u64)rx->x_max);
+	/* Bytes per round trip, Q6: below 2^36 * 2^14 * 2^6. */
+	payload = mul_u64_u32_div(x << 6, rx_rtt(rx), 1000000);
 	if (rx->par.header)
 		x += div_u64(x * rx->par.header, s_mean);
-	/* Bytes per round trip, Q6: below 2^36 * 2^14 * 2^6. */
 	per_rtt = mul_u64_u32_div(x << 6, rx_rtt(rx), 1000000);
 	per_rtt = max(per_rtt, (u64)s << 5);
 	length = tfrc_pinv(div64_u64((u64)s << 38, per_rtt));
 	if (!rx->method->first)
 		return length;
+	payload = max(payload, (u64)s << 5);
 	return rx->method->first(rx, length, min_t(u64, U32_MAX,
-				 div64_u64(per_rtt << 2, s_mean)));
+				 div64_u64(payload << 2, s_mean)));
 }
 
 /* Give the open interval its final figures. */

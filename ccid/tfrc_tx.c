@@ -567,12 +567,27 @@ static bool tx_data_limited(const struct tfrc_tx *tx, u64 t_sent, u64 now)
 	return true;
 }
 
+/*
+ * Packets that are sent in a round trip. The average is long enough that the
+ * rate, which follows from it, does not oscillate.
+ */
+static void tx_update_n_rtt(struct tfrc_tx *tx)
+{
+	if (tx->gap)
+		tx->n_rtt = tfrc_ewma(tx->n_rtt,
+				      min_t(u64, U32_MAX,
+					    div_u64((u64)tx->rtt << 16, tx->gap)),
+				      9);
+}
+
 /* The equation's rate, less what headers take (RFC 4828, 3). */
 static void tx_update_x_calc(struct tfrc_tx *tx)
 {
-	u32 s = tfrc_mean(tx->s_mean);
+	u32 s = tfrc_mean(tx->s_mean), pinv = tx->pinv;
 
-	tx->x_calc = tfrc_rate(tfrc_tx_segment(tx), tx_rtt(tx), tx->pinv);
+	if (tx->unbias && pinv != TFRC_PINV_NONE)
+		pinv = tx->unbias(tx, pinv);
+	tx->x_calc = tfrc_rate(tfrc_tx_segment(tx), tx_rtt(tx), pinv);
 	if (tx->par.header && tx->pinv != TFRC_PINV_NONE)
 		tx->x_calc = div_u64(tx->x_calc * s, s + tx->par.header);
 }
@@ -666,6 +681,8 @@ void tfrc_tx_feedback(struct tfrc_tx *tx, const struct tfrc_feedback_in *fb,
 		tx_set_nofeedback(tx, now);
 		return;
 	}
+	if (tx->unbias)
+		tx_update_n_rtt(tx);
 	tx_update_x_calc(tx);
 	tx->data_limited = tx_data_limited(tx, fb->t_sent, now) && fb->x_recv;
 	tx->t_covered = fb->t_sent;

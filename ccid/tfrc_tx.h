@@ -100,7 +100,9 @@ struct tfrc_sent {
  * @header_paid: of each packet, bytes; 0 where the equation does not limit
  * @x_recv_set: receive rates and when they came; the initial one is infinite
  * @n_recv: how many
- * @pinv: 1/p, Q24.8
+ * @pinv: 1/p, Q24.8, as reported
+ * @unbias: what to make of it in the equation; NULL: that is it
+ * @n_rtt: packets sent in a round trip, on average, Q24.8, if there is @unbias
  * @rtt: round-trip time R, us; 0 before the first sample
  * @r_sqmean: mean square root of its samples, sqrt(us) in Q16
  * @t_doubled: tld, last doubling in slow start
@@ -157,6 +159,8 @@ struct tfrc_tx {
 	bool			data_limited;
 	bool			idle;
 	u32			pinv;
+	u32			n_rtt;
+	u32			(*unbias)(const struct tfrc_tx *tx, u32 pinv);
 	u32			rtt;
 	u32			r_sqmean;
 	u64			t_doubled;

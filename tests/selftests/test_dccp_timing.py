@@ -201,8 +201,12 @@ def test_options(t):
         (248, 0, 0, 0),
         (249, 1460, 36, 10000),
         (250, 1460, 36, 10000),
+        (251, 1460, 36, 10000),
+        (252, 1460, 36, 10000),
+        (253, 1460, 36, 10000),
     ):
-        variants = {249: 2, 250: 3}.get(ccid, 1)
+        discount = ((0, 1), (2, 0xFFFFFFFF)) if ccid != 252 else ((0,), (1, 2))
+        variants = {249: 2, 250: 3, 251: 2, 253: 2}.get(ccid, 1)
         with dccp.connection(socket.AF_INET, {"ccid": [ccid]}, {"ccid": [ccid]}) as (
             client,
             server,
@@ -217,7 +221,8 @@ def test_options(t):
                 (client, 195, interval, (0, 20000, 1000000), (1000001, 0xFFFFFFFF)),
                 (server, 129, segment, (*zero, 32, 1000, 65535), (*no_zero, 31, 65536, 0xFFFFFFFF)),
                 (server, 130, header, (0, 40, 255), (256, 0xFFFFFFFF)),
-                (server, 131, 0 if ccid == 4 else 1, (0, 1), (2, 0xFFFFFFFF)),
+                (server, 131, 0 if ccid in (4, 252) else 1, *discount),
+                *([(client, 196, 0, (0, 1), (2, 0xFFFFFFFF))] if ccid == 253 else []),
                 (
                     server,
                     132,
@@ -302,6 +307,9 @@ def test_privilege(t):
         (248, (((193, 1000),), ((193, 0), (194, 40), (195, 20000))), (*mean, *on)),
         (249, headers, (*receiver, *on, (132, 1, "EPERM"), (132, 0, None))),
         (250, headers, (*receiver, *on, (132, 1, None), (132, 2, "EPERM"))),
+        (251, headers, (*receiver, *on, (132, 1, None))),
+        (252, headers, (*receiver, (131, 0, None), (131, 1, "EINVAL"), (132, 1, "EINVAL"))),
+        (253, headers, (*receiver, *on, (132, 1, "EPERM"))),
     ):
         with dccp.connection(socket.AF_INET, {"ccid": [ccid]}, {"ccid": [ccid]}) as (
             client,

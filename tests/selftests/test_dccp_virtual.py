@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-# long: CCID 250 too, two loss rates, for twice the time
-"""CCIDs 249 and 250: 100-byte packets get what 1000-byte packets get with CCID 248 [VPS02].
+# long: CCIDs 250 to 253 too, two loss rates, for twice the time
+"""CCIDs 249 to 253: 100-byte packets get what 1000-byte packets get with CCID 248 [VPS02].
 
-Under losses per packet for 249, in proportion to the packets' size for 250.
+Under losses per packet in packet mode, in proportion to the packets' size in byte mode.
 tests/unit/test_tfrc_flow.c has the whole range of loss rates, in runs that are
 long enough to gate 10 %. What the emulated machine can do in a minute or two
 has a standard error of 4 to 5 %, so here the gate is 18 %, chosen when it was 4.
@@ -15,11 +15,12 @@ from lib import LONG, Net, Tap, run
 
 # Both ends' segment size and, as in the paper, no headers and no Min Interval.
 S = "-o 129=1000 -o 193=1000 -o 130=0 -o 194=0 -o 195=0"
+BYTES = {250: "", 251: " -o 132=1", 253: " -o 132=1 -o 196=1"}  # their byte modes
 WARM = 15
 GATE = 0.18
 
 
-def sent(net, ccid, size, rate, p, seconds):
+def sent(net, ccid, size, rate, p, seconds, mode=""):
     """Mean payload that a flow sends, kb/s: what arrives, divided by 1 - p."""
     report = flows(
         net,
@@ -29,7 +30,7 @@ def sent(net, ccid, size, rate, p, seconds):
         rate,
         seconds,
         WARM,
-        options="" if ccid == 248 else S,
+        options="" if ccid == 248 else S + mode,
     )
     packets = sum(f["bytes"] for f in report["flows"]) / len(report["flows"])
     return packets * 8 / 1000 / report["seconds"] / (1 - p)
@@ -45,8 +46,10 @@ def main():
         ((0.02, 60, 400, 55), (0.1, 20, 130, 140)) if LONG else ((0.1, 20, 130, 45),)
     ):
         reference = sent(net, 248, 1000, large, p, 3 * seconds)
-        for ccid, loss in ((249, p), (250, p / 10)) if LONG else ((249, p),):
-            ours = sent(net, ccid, 100, small, loss, seconds)
+        packets = [(ccid, p, "") for ccid in (249, 251, 252, 253)]
+        everything = [*packets, *((ccid, p / 10, mode) for ccid, mode in BYTES.items())]
+        for ccid, loss, mode in everything if LONG else packets[:1]:
+            ours = sent(net, ccid, 100, small, loss, seconds, mode)
             t.ok(
                 abs(ours / reference - 1) < GATE,
                 f"CCID {ccid}, 100 bytes, p = {loss:g}: {ours:.1f} kb/s; CCID 248, 1000 bytes, p = {p}: {reference:.1f}",

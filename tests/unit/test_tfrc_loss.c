@@ -261,8 +261,148 @@ static void test_carry(void)
 	   fewer, i);
 }
 
+/* [VPS02] 3.3.2: each packet is in the sample with probability s/S. */
+static void test_sampling(void)
+{
+	u64 own = 7;
+	struct tfrc_rx rx = { .own = &own, .par = { .s = 1000 } };
+	struct tfrc_hole hole = { .n = 1 << 24, .size = 100, .lip = true };
+	struct tfrc_packet pkt = { .size = 100 };
+	u32 i, n = 1000000;
+	double found;
+
+	for (i = 0; i < n; i++)
+		tfrc_sampling.received(&rx, &pkt, false);
+	found = rx.meter.total / 1000.;
+	/* 4 sigma */
+	ok(fabs(found - n / 10) < 1200, "sampling: %.0f of %u packets", found, n);
+	rx.meter.total = 0;
+	pkt.size = 0;
+	for (i = 0; i < 1000; i++)
+		tfrc_sampling.received(&rx, &pkt, false);
+	ok(!rx.meter.total, "sampling: never an empty packet");
+	pkt.size = 1000;
+	for (i = 0; i < 1000; i++)
+		tfrc_sampling.received(&rx, &pkt, false);
+	ok(rx.meter.total == 1000000, "sampling: always one of S bytes");
+	rx.meter.total = 0;
+	ok(tfrc_sampling.lost(&rx, &hole) == -1 &&
+	   rx.meter.total == (100ULL << 24), "sampling: a long hole in the LIP");
+	rx.par.s = 65535;
+	rx.meter.total = 0;
+	hole = (struct tfrc_hole){ .n = 5000, .size = 1 };
+	ok(tfrc_sampling.lost(&rx, &hole) == 1024 && rx.meter.total == 65535,
+	   "sampling: one of 1024 tiny packets begins an event");
+	rx.par.variant = TFRC_VARIANT_BYTES;
+	rx.meter.total = 0;
+	ok(tfrc_sampling.lost(&rx, &hole) == 1 && rx.meter.total == 1,
+	   "sampling: byte mode, any packet begins one, and is s/S of a packet");
+}
+
+/* 3.3.3: R = 100 ms, ten packets of 100 bytes for one of S. */
+static void test_lip(void)
+{
+	u64 own[128] = {}, now = 0;
+	struct tfrc_rx rx = { .own = own };
+	struct tfrc_params par = { .s = 1000 };
+	double closed = 0, open, weight = 0;
+	u32 i, seq, bad = 0;
+
+	tfrc_rx_init(&rx, &tfrc_lip_scaling, &par, TFRC_SEQ_MASK, 100000);
+	for (seq = 0; seq < 400; seq++) {
+		struct tfrc_packet pkt = { .seq = seq, .size = 100, .data = true };
+
+		now += MSEC;
+		rx.rtt = 100000;
+		if (seq < 200 || seq >= 250)
+			tfrc_rx_packet(&rx, &pkt, seq / 25 & 15, now);
+	}
+	/* 9/80 R are 11.25 packets. */
+	for (i = 0; i < 5; i++)
+		bad += rx.history.i[4 - i].start != 200 + 12 * i;
+	for (i = 1; i < 5; i++)
+		bad += rx.history.i[i].length != 12 << 8;
+	ok(rx.events == 5 && !bad,
+	   "LIP scaling: 50 losses in a row are five events, each 12");
+	/* The weights of 80 intervals: 1, then 2 (80 - i) / 82. */
+	tfrc_rx_report(&rx, TFRC_FEEDBACK_PERIODIC, now);
+	ok(rx.lost == 50 && rx.history.i[0].drops == 2 && rx.history.i[1].drops == 12,
+	   "LIP scaling: each loss is counted once");
+	closed = 4 * 12 + rx.history.i[5].length / 256.;
+	open = rx.history.i[0].length / 256. + 4 * 12;
+	ok(fabs(rx.pinv / 256. - fmax(closed, open) / 5) < .01,
+	   "LIP scaling: the mean of five intervals");
+	for (i = 0; rx.events < 200; i++) {
+		struct tfrc_hole hole = {
+			.n = 1, .size = 100, .from = rx.last.time, .steps = 1,
+			.time = 1 << 20,
+		};
+
+		rx.last.time += hole.time;
+		rx.history.i[0].length = (i + 20) << 8;
+		tfrc_lip_scaling.event(&rx, &hole);
+		rx.history.i[1].length = (i + 20) << 8;
+		rx.events++;
+	}
+	/* event() takes the interval that has just been closed */
+	closed = 0;
+	for (i = 0; i < 80; i++) {
+		double w = i < 40 ? 1 : 2 * (80. - i) / 82;
+
+		closed += w * (213 - i);
+		weight += w;
+	}
+	rx.history.i[0].length = 0;
+	ok(fabs(tfrc_lip_scaling.pinv(&rx) / 256. - closed / weight) < .01,
+	   "LIP scaling: %.3f, the weighted mean of 80 intervals is %.3f",
+	   tfrc_lip_scaling.pinv(&rx) / 256., closed / weight);
+
+	/* A hole with more events than count, and a limit to the work. */
+	{
+		struct tfrc_packet pkt = { .seq = 1 << 23, .size = 100,
+					   .data = true };
+		u64 before = rx.events;
+
+		for (i = 0; i < 3; i++, pkt.seq++) {
+			now += i ? MSEC : 400 * SEC;
+			tfrc_rx_packet(&rx, &pkt, 0, now);
+		}
+		ok(rx.events == before + TFRC_HOLE_EVENTS,
+		   "LIP scaling: %llu events in a hole of 2^23 packets",
+		   rx.events - before);
+	}
+}
+
+/* 3.1, 3.2: theta 28, n 20, s/S 0.1. */
+static void test_unbiasing(void)
+{
+	struct tfrc_tx tx = {
+		.par = { .s = 1000 }, .s_max = U32_MAX, .s_mean = 100 << 8,
+		.n_rtt = 20 << 8,
+	};
+	struct tfrc_rx rx = { .par = { .s = 1000 }, .s_mean = 100 << 8 };
+	u32 (*make)(const struct tfrc_tx *tx, u32 pinv) = tfrc_unbiasing.unbias;
+	u32 first;
+
+	ok(make(&tx, 28 << 8) == 1984, "unbiasing: 28 - 9/8 * 20 * 0.9 = 7.75");
+	ok(make(&tx, 20 << 8) == 1 << 8, "unbiasing: not below a packet");
+	first = tfrc_unbiasing.first(&rx, 300 << 8, 20 << 8);
+	ok(make(&tx, first) == 300 << 8, "unbiasing: the first interval");
+	tx.par.variant = TFRC_VARIANT_BYTES;
+	rx.par.variant = TFRC_VARIANT_BYTES;
+	ok(make(&tx, 28 << 8) == 601, "unbiasing: byte mode, 28.5 / 10 - 0.5 = 2.35");
+	first = tfrc_unbiasing.first(&rx, 300 << 8, 20 << 8);
+	ok(fabs(make(&tx, first) - 300. * 256) <= 1,
+	   "unbiasing: byte mode, the first interval");
+	tx.s_mean = 1000 << 8;
+	ok(make(&tx, 28 << 8) == 28 << 8, "unbiasing: none of packets of S bytes");
+}
+
 int main(void)
 {
+	test_sampling();
+	test_lip();
+	test_unbiasing();
 	test_cases();
 	test_lengths();
 	test_packet_mode();

@@ -1038,12 +1038,19 @@ static void test_fuzz(void)
 	u64 i, j, bad = 0;
 
 	for (i = 0; i < unit_samples(4000); i++) {
-		const struct tfrc_method *method = methods[i % 4];
+		static const struct tfrc_method *const all[] = {
+			&tfrc_standard, &tfrc_sp, &tfrc_vp_packet, &tfrc_vp_byte,
+			&tfrc_sampling, &tfrc_lip_scaling, &tfrc_unbiasing,
+		};
+		const struct tfrc_method *method = all[i % ARRAY_SIZE(all)];
 		struct tfrc_params par = method->defaults;
+		u64 own[128] = {};
 		u8 intervals[TFRC_INTERVALS_SIZE], dropped[TFRC_DROPPED_SIZE];
 		u64 seq = unit_random(&seed), now = SEC;
-		struct tfrc_rx rx = {};
+		struct tfrc_rx rx = { .own = own };
 
+		if (method->init)
+			method->init(own, seed);
 		par.discount = unit_upto(&seed, 1);
 		tfrc_rx_init(&rx, method, &par, SEQ(seq),
 			     unit_log_upto(&seed, U32_MAX));

@@ -1267,6 +1267,10 @@ static void test_fuzz(void)
 		u32 wc;
 
 		tfrc_tx_init(&tx, &par);
+		if (i % 4 == 1) {
+			tx.unbias = tfrc_unbiasing.unbias;
+			tx.par.variant = unit_upto(&seed, 1);
+		}
 		tfrc_tx_start(&tx, unit_log_upto(&seed, 65535),
 			      unit_log_upto(&seed, U32_MAX), now);
 		for (j = 0; j < 200; j++) {

@@ -208,7 +208,10 @@ def rfc4828(v):
     return {k: float(x) for k, x in worst.items()}
 
 
-RECEIVER = [f"{TOP}/ccid/tfrc_{part}.c" for part in ("loss", "rx", "standard", "virtual")]
+RECEIVER = [
+    f"{TOP}/ccid/tfrc_{part}.c"
+    for part in ("loss", "rx", "tx", "standard", "virtual", "sampling", "lip", "unbias")
+]
 
 
 @functools.cache
@@ -265,16 +268,22 @@ def small_loss(against, p, eta):
     """Loss rate of packets of S/eta bytes where packets of S bytes have p: [VPS02] (19), 4.2.3, (25)."""
     return {
         "byte": p / eta,
+        "sampling_byte": p / eta,
         "drop_tail": p / (2 * eta),
         "byte_error": 1 - (1 - p) ** (1 / eta),
     }.get(against, p)
 
 
-def interval_variance(against, p, eta):
-    """Variance of [VPS02] (4), (9), (13), and (26) with the paper's slip in the exponent mended."""
+def interval_variance(against, p, eta, lip):
+    """Variance of [VPS02] (4), (9), (12), (13), and (26) with the paper's slip in the exponent mended; that of sampling in
+    byte mode is ours. Of `lip` packets of S bytes in the LIP those that are sampled vary."""
     lost = small_loss(against, p, eta)
     small = (1 - lost) / lost**2
+    sampled = lip * (1 - 1 / eta)
+    q = lost / (lost + (1 - lost) / eta)
     return {
+        "sampling": sampled + (1 - p) / p**2,
+        "sampling_byte": sampled + (1 - q) / q**2,
         "packet": (1 - p) / p**2 / eta,
         "byte": small / eta**2,
         "drop_tail": small / (2 * eta) ** 2,
@@ -300,7 +309,7 @@ def loss_intervals(v):
         "mean": np.mean(length),
         "mean_want": np.mean(wanted),
         "var": np.mean(variance),
-        "var_want": interval_variance(v["against"], p, eta),
+        "var_want": interval_variance(v["against"], p, eta, np.mean(lip)),
         "round_trips": (np.mean(lip) * (1 if small else eta) + 1) / (packets * eta),
     }
     found["mean_ratio"], found["mean_half"] = interval(length / wanted)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
 /*
- * Socket options of the CCIDs 4, 248, 249 and 250, beside
+ * Socket options of the CCIDs 4 and 248 to 253, beside
  * DCCP_SOCKOPT_CCID_RX_INFO and DCCP_SOCKOPT_CCID_TX_INFO.
  *
  * Level SOL_DCCP, all of them a __u32. Before the connection stands they are kept
@@ -25,19 +25,24 @@
 #define DCCP_SOCKOPT_TFRC_TX_SEGMENT	193	/* S, bytes, 32 to 65535; 248: or 0, the mean */
 #define DCCP_SOCKOPT_TFRC_TX_HEADER	194	/* H, bytes, 0 to 255 */
 #define DCCP_SOCKOPT_TFRC_TX_INTERVAL	195	/* Min Interval, us, 0 (off) to 1000000 */
+#define DCCP_SOCKOPT_TFRC_TX_VARIANT	196	/* enum tfrc_variant, of 253 */
 
 /**
- * enum tfrc_variant - of CCID 249, by what a loss event is; of 250, by how
- *	losses depend on packet size
+ * enum tfrc_variant - of CCID 249, by what a loss event is; of 250, 251 and 253,
+ *	by how losses depend on packet size
  * @TFRC_VARIANT_DEFAULT: 249: S bytes lost, of which what is over counts to the
- *	next; 250: losses in proportion to the size, p_S = eta * p_s
+ *	next; 250: losses in proportion to the size, p_S = eta * p_s; 251 and 253:
+ *	packet mode, where packets of each size are lost as often
  * @TFRC_VARIANT_DEFINITION_1: 249: S bytes lost or more, as in the paper
+ * @TFRC_VARIANT_BYTES: 251 and 253: byte mode, losses in proportion to the size. For
+ *	253 it is for the sender, too
  * @TFRC_VARIANT_DROP_TAIL: 250: as a drop-tail queue in bytes, p_S = 2 * eta * p_s
  * @TFRC_VARIANT_BYTE_ERROR: 250: a packet is lost with any of its bytes
  */
 enum tfrc_variant {
 	TFRC_VARIANT_DEFAULT,
 	TFRC_VARIANT_DEFINITION_1 = 1,
+	TFRC_VARIANT_BYTES = 1,
 	TFRC_VARIANT_DROP_TAIL = 1,
 	TFRC_VARIANT_BYTE_ERROR,
 };
