@@ -320,6 +320,7 @@ SCHEMA = {
             "gap": time,
             "ccid": integer,
             "vary": flag,
+            "intervals": flag,
             "options": text,
             "codec": text,
             "ptime": integer,

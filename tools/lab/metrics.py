@@ -171,6 +171,17 @@ def event_rate(data, flows):
     return mean([1 / f["mean_interval"] if f["mean_interval"] else 0.0 for f in dccp(data, flows)])
 
 
+def rate_cov(data, flows):
+    """Standard deviation over mean of what a DCCP flow sends in a second, after the warm-up; a flow's mean."""
+    return mean([f["rate_cov"] for f in dccp(data, flows)])
+
+
+def interval(data, flows, stat="mean"):
+    """Mean, or standard deviation over mean, of the loss intervals that a receiver closes after the warm-up, of flows with
+    intervals: true; a flow's mean."""
+    return mean([f[f"interval_{stat}"] for f in dccp(data, flows)])
+
+
 def link_rate(data, link=None):
     """kb/s that a flow sends into a link with losses --per-flow after the warm-up, with IP headers."""
     counts, window = data.lossy(link)
@@ -469,6 +480,8 @@ METRICS = {
         ks,
         rate,
         event_rate,
+        rate_cov,
+        interval,
         link_rate,
         dropped,
         packet_size,
@@ -477,6 +490,7 @@ METRICS = {
 
 
 STATS = {
+    "interval": ("mean", "cov"),
     "delay": ("min", "mean", "median", "p99", "p999", "max"),
     "sampled": ("mean", "std", "var", "min", "max", "logmean"),
     "sojourn": ("min", "mean", "median", "p99", "max"),

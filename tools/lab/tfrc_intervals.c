@@ -9,7 +9,9 @@
  * The LIP is counted here, by what was sent: the packets after the loss that
  * began the event, up to the first received one whose window counter is 5
  * above that of the packet received before that loss (RFC 4342, 10.2); only
- * after that packet can a loss begin another event. What TFRC-SP has divided
+ * after that packet can a loss begin another event. That of LIP scaling is by time:
+ * the receiver is given a round trip with which it is 8.5 packets long, so that 8 are
+ * in it. What TFRC-SP has divided
  * by its losses (RFC 4828, 4.4) is multiplied by them.
  *
  * tools/lab/computed.py compiles and runs it, with ccid/tfrc_*.c.
@@ -35,6 +37,9 @@ static const struct {
 	{ "byte", &tfrc_vp_byte, TFRC_VARIANT_DEFAULT },
 	{ "drop_tail", &tfrc_vp_byte, TFRC_VARIANT_DROP_TAIL },
 	{ "byte_error", &tfrc_vp_byte, TFRC_VARIANT_BYTE_ERROR },
+	{ "sampling", &tfrc_sampling, 0 },
+	{ "sampling_byte", &tfrc_sampling, TFRC_VARIANT_BYTES },
+	{ "lip", &tfrc_lip_scaling, 0 },
 };
 
 struct channel {
@@ -93,13 +98,17 @@ static u64 divisor(const struct channel *c, u64 start, u64 end)
 static void measure(struct channel *c, u32 method, u32 s, u32 size, u32 n)
 {
 	struct tfrc_params par = { .s = s, .variant = methods[method].variant };
+	bool scaled = methods[method].method == &tfrc_lip_scaling;
 	bool sp = methods[method].method == &tfrc_sp;
 	/* of lengths: packets, or virtual ones */
-	double unit = sp || methods[method].method == &tfrc_standard ? 1 : (double)size / s;
+	double unit = sp || scaled || methods[method].method == &tfrc_standard ?
+		      1 : (double)size / s;
 	double length, insensitive, rest, sum[4] = {};
-	u64 events = 0, start = 0, k;
-	struct tfrc_rx rx = {};
+	u64 events = 0, start = 0, k, own[128] = {};
+	struct tfrc_rx rx = { .own = own };
 
+	if (methods[method].method->init)
+		methods[method].method->init(own, ~c->random);
 	tfrc_rx_init(&rx, methods[method].method, &par, TFRC_SEQ_MASK, 0);
 	/* The first interval is not measured, and the second begins it all. */
 	for (k = 0; events < n + 2; k++) {
@@ -107,7 +116,9 @@ static void measure(struct channel *c, u32 method, u32 s, u32 size, u32 n)
 
 		if (is_lost(c, k))
 			continue;
-		tfrc_rx_packet(&rx, &pkt, k / c->packets & 15, k + 1);
+		if (scaled)
+			rx.rtt = 8500ULL * s / size * 8 / 9;
+		tfrc_rx_packet(&rx, &pkt, k / c->packets & 15, (k + 1) * 1000000);
 		if (rx.events == events)
 			continue;
 		events = rx.events;
@@ -115,7 +126,7 @@ static void measure(struct channel *c, u32 method, u32 s, u32 size, u32 n)
 			length = rx.history.i[1].length / 256.;
 			if (sp)
 				length *= divisor(c, start, rx.history.i[0].start);
-			insensitive = lip(c, start) * unit;
+			insensitive = scaled ? 8 : lip(c, start) * unit;
 			rest = length - insensitive;
 			sum[0] += length;
 			sum[1] += insensitive;

@@ -36,7 +36,7 @@ TAKES = {
     "tcp": ("cc", "cwnd_interval"),
     "aimd": ("size", "ecn"),
     "web": ("cc", "model", "body", "tail", "size_max", "objects", "pause", "gap"),
-    "dccp": ("ccid", "size", "pps", "vary", "options"),
+    "dccp": ("ccid", "size", "pps", "vary", "options", "intervals"),
     "call": ("ccid", "codec", "ptime", "playout"),
 }
 WANTS = {
@@ -422,6 +422,7 @@ class World:
                 f"-t {show(self.duration - DCCP_EARLY)} -w {show(self.warmup)} -j /out/dccp.{name}",
             ]
             words += ["-V"] if f.get("vary") else []
+            words += ["-i"] if f.get("intervals") else []
             words += [f"-o {word}" for word in f.get("options", "").split()]
             result[name] = " ".join([*words, show(f["ccid"]), str(f["count"])])
         return result

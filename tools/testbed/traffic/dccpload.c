@@ -46,7 +46,7 @@ static struct {
 	char from[32], to[32], address[INET_ADDRSTRLEN];
 	const char *json;
 	double rate, seconds, warm, pause, silence, grid;
-	bool arrivals, gate, vary;
+	bool arrivals, gate, intervals, vary;
 	int n_options;
 	struct {
 		int name;
@@ -54,6 +54,11 @@ static struct {
 	} option[MAX_OPTIONS];
 } cfg = { .size = 200, .rate = 100, .seconds = 10, .port = 6000,
 	  .from = "a", .to = "b", .address = "10.0.2.1" };
+
+/* Of which mean and standard deviation are wanted. */
+struct values {
+	double n, sum, squares;
+};
 
 static struct flow {
 	int tx, rx;
@@ -64,6 +69,10 @@ static struct flow {
 	__u64 all;			/* received */
 	__s64 last;
 	__u64 n_gap, off;		/* gaps; those off the mean by 0.5 ms */
+	__u64 second, second_bytes;	/* sent in the current second */
+	struct values rate;		/* of whole seconds after the warm-up */
+	__u64 events;			/* loss events seen by -i */
+	struct values intervals;	/* closed loss intervals after the warm-up */
 } flow[MAX_FLOWS];
 
 static void enter(const char *ns)
@@ -137,6 +146,21 @@ static void open_flows(void)
 	close(listener);
 }
 
+static void values_add(struct values *v, double x)
+{
+	v->n++;
+	v->sum += x;
+	v->squares += x * x;
+}
+
+/* Standard deviation over mean; 0 if there is none. */
+static double values_cov(const struct values *v)
+{
+	double mean = v->sum / v->n, var = v->squares / v->n - mean * mean;
+
+	return v->n > 1 && mean > 0 && var > 0 ? sqrt(var * v->n / (v->n - 1)) / mean : 0;
+}
+
 /* What the CCID allows a packet to have at our rate, with -V. */
 static int allowed_size(struct flow *f)
 {
@@ -154,7 +178,15 @@ static void offer(struct flow *f, __s64 t, __s64 begin, __s64 warm)
 {
 	static const char data[65536];
 	double at = (double)(t - begin) / NSEC_PER_SEC;
+	__u64 second = t < warm ? 0 : (t - warm) / NSEC_PER_SEC + 1;
 	int size = cfg.size;
+
+	if (second != f->second) {
+		if (f->second)
+			values_add(&f->rate, f->second_bytes);
+		f->second = second;
+		f->second_bytes = 0;
+	}
 
 	/* Two sizes take turns each second. */
 	if (cfg.small && (int)at % 2)
@@ -173,8 +205,25 @@ static void offer(struct flow *f, __s64 t, __s64 begin, __s64 warm)
 		if (t >= warm) {
 			f->out++;
 			f->out_bytes += size;
+			f->second_bytes += size;
 		}
 	}
+}
+
+/* The loss intervals that have been closed since the last look. */
+static void look_at_intervals(struct flow *f, bool count)
+{
+	struct tfrc_rx_info_ext rx = { 0 };
+	socklen_t len = sizeof(rx);
+	__u64 i, n;
+
+	if (getsockopt(f->rx, SOL_DCCP, DCCP_SOCKOPT_CCID_RX_INFO, &rx, &len) ||
+	    len < sizeof(rx))
+		die_errno("getsockopt");
+	n = rx.events - f->events;
+	f->events = rx.events;
+	for (i = 1; count && i <= n && i < rx.intervals; i++)
+		values_add(&f->intervals, rx.interval[i] / 256.0);
 }
 
 static void collect(struct flow *f, __s64 t, __s64 warm)
@@ -185,6 +234,8 @@ static void collect(struct flow *f, __s64 t, __s64 warm)
 
 	while ((n = recv(f->rx, data, sizeof(data), 0)) >= 0) {
 		f->all++;
+		if (cfg.intervals)
+			look_at_intervals(f, t >= warm);
 		if (cfg.arrivals)
 			printf("%td %lld %zd\n", f - flow, t, n);
 		if (t < warm)
@@ -279,8 +330,12 @@ static void report(void)
 		       tx.p, tx.x_calc, rx.packets);
 		printf("\"rx_lost\": %llu, \"rx_events\": %llu, \"rx_marked\": %llu, ",
 		       rx.lost, rx.events, rx.marked);
-		printf("\"mean_interval\": %g, \"rx_rtt\": %u}",
+		printf("\"mean_interval\": %g, \"rx_rtt\": %u, ",
 		       rx.mean_interval / 256.0, rx.rtt);
+		printf("\"rate_cov\": %g, \"intervals\": %g, \"interval_mean\": %g, \"interval_cov\": %g}",
+		       values_cov(&f->rate), f->intervals.n,
+		       f->intervals.n ? f->intervals.sum / f->intervals.n : 0,
+		       values_cov(&f->intervals));
 	}
 	printf("]}\n");
 }
@@ -301,6 +356,7 @@ static noreturn void help(int status)
 	      "  -P PORT     (6000)\n"
 	      "  -d DSCP     (0)\n"
 	      "  -a          print each arrival: flow, ns, bytes\n"
+	      "  -i          look at the loss intervals with each packet, for their variation\n"
 	      "  -g          say \"ready\" when connected, and wait for a line\n"
 	      "  -j FILE     where the report goes (standard output)\n",
 	      status ? stderr : stdout);
@@ -325,7 +381,7 @@ int main(int argc, char **argv)
 	int c;
 
 	occupy_standard_fds();
-	while ((c = getopt(argc, argv, "s:S:r:t:w:W:p:o:P:n:d:j:Vagh")) != -1) {
+	while ((c = getopt(argc, argv, "s:S:r:t:w:W:p:o:P:n:d:j:Vagih")) != -1) {
 		switch (c) {
 		case 's':
 			cfg.size = (int)get_number("-s", optarg, 0, 65535);
@@ -364,6 +420,9 @@ int main(int argc, char **argv)
 			break;
 		case 'a':
 			cfg.arrivals = true;
+			break;
+		case 'i':
+			cfg.intervals = true;
 			break;
 		case 'g':
 			cfg.gate = true;
