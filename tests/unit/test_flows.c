@@ -253,7 +253,8 @@ static void test_change(void)
 	   "one flow: the mean part is 1, and not more");
 	for (i = 0; i < ABE_FLOWS; i++)
 		abe_flows_add(&flows, 8, true, PART, unit_random(&seed) >> 33);
-	ok(abe_flows_below(&flows, 7, 1 << 20) && !abe_flows_below(&flows, 8, ABE_Q31_ONE / 2),
+	ok(abe_flows_below(&flows, abe_flows_part(&flows, 7), 1 << 20) &&
+	   !abe_flows_below(&flows, abe_flows_part(&flows, 8), ABE_Q31_ONE / 2),
 	   "256 samples of another later it is gone");
 }
 
