@@ -118,7 +118,7 @@ static u32 rx_first_length(const struct tfrc_rx *rx, u64 now)
 	per_rtt = mul_u64_u32_div(x << 6, rx_rtt(rx), 1000000);
 	per_rtt = max(per_rtt, (u64)s << 5);
 	length = tfrc_pinv(div64_u64((u64)s << 38, per_rtt));
-	if (!rx->method->first)
+	if (!rx->method->first || !rx->data_seen)
 		return length;
 	payload = max(payload, (u64)s << 5);
 	return rx->method->first(rx, length, min_t(u64, U32_MAX,

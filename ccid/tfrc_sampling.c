@@ -29,12 +29,12 @@ static u32 sampling_random(u64 *state)
 	return (z ^ z >> 31) >> 32;
 }
 
-/* Is a packet of this size in the sample? An empty one never is. */
+/* Is a packet of this size in the sample? An empty one never is, one of S bytes always. */
 static bool sampling_takes(struct tfrc_rx *rx, u32 size)
 {
 	u32 s = rx->par.s;
 
-	return size >= s || (u64)sampling_random(rx->own) * s >> 32 < size;
+	return (u64)sampling_random(rx->own) * s >> 32 < size;
 }
 
 static void sampling_received(struct tfrc_rx *rx, const struct tfrc_packet *pkt,

@@ -848,6 +848,20 @@ static void test_detection(void)
 	   "detection: by packets without data, told with the first that has some");
 }
 
+/* Of a loss before the first data nothing says how many packets are in a round trip. */
+static void test_first_unknown(void)
+{
+	struct hand h;
+	u32 seq;
+
+	hand_init(&h, &tfrc_unbiasing, 0);
+	for (seq = 1; seq < 4; seq++)
+		hand_packet(&h, (struct tfrc_packet){ .seq = seq }, 0);
+	ok(h.rx.events == 1 && h.rx.history.i[1].length < 5 << 8,
+	   "first interval: not lengthened by a bias that is not known, %.1f",
+	   h.rx.history.i[1].length / 256.);
+}
+
 /* RFC 5348, 6.3.1: the equation gives what was received, within 5 %. */
 static void test_first_interval(void)
 {
@@ -1150,6 +1164,7 @@ int main(void)
 	test_may_wait();
 	test_long();
 	test_detection();
+	test_first_unknown();
 	test_first_interval();
 	test_periodic();
 	test_costly();
