@@ -17,7 +17,7 @@ import time
 from typing import NamedTuple
 
 import dccp
-from lib import LONG, Net, Tap, run
+from lib import LONG, Net, Tap, run, tc
 
 CCIDS = (4, *range(248, 254)) if LONG else (4, 249, 252, 253)
 DELAY = 50  # ms, one way
@@ -646,27 +646,36 @@ def cost(packets):
 
 
 def test_two_way():
-    """A call of 50 packets a second each way: feedback takes less than a tenth, whatever the round trip."""
+    """A call of 50 packets a second each way: feedback takes less than a tenth, whatever the round trip.
+
+    One packet of 100 is lost, by count: with losses by chance a call of a few seconds
+    has three times as many as another, and each costs an acknowledgment.
+    """
     global SIZE
     size = SIZE
-    lossy = "netem loss 1% limit 10000"
     for rtt, ccid in itertools.product((10, 30, 100, 300), (4, 249)):
         net = Net(delay=rtt / 2)
-        net.fresh(lossy)
+        for dev in ("in", "out"):
+            tc(f"qdisc add dev {dev} clsact", "r")
+            tc(
+                f"filter add dev {dev} egress matchall action gact pass random determ drop 100",
+                "r",
+            )
         found = []
         for SIZE in (32, 172):
             with ours(ccid) as (c, s):
                 stream([c, s], 1)
-                net.fresh(lossy)
                 expired = [nofeedback(x) for x in (c, s)]
                 with Capture() as capture:
                     stream([c, s], 5)
                 expired = [nofeedback(x) - n for x, n in zip((c, s), expired)]
+                events = [rx_info(x)["events"] for x in (c, s)]
             found += [cost(capture.sent_by(ns)) for ns in "ab"]
             tap.ok(
-                not any(expired),
+                # to CCID 249 a few lost packets of such a size are no loss yet
+                not any(expired) and min(events) >= (2 if ccid == 4 else 0),
                 f"CCID {ccid}, {rtt} ms, {SIZE} bytes: no nofeedback timer expires",
-                expired,
+                (expired, events),
             )
         tap.ok(
             max(found) < 0.1,
