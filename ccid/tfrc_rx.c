@@ -216,12 +216,14 @@ static void rx_begin_event(struct tfrc_rx *rx, const struct tfrc_hole *hole, u64
  */
 static bool rx_lose(struct tfrc_rx *rx, struct tfrc_hole *hole, u64 seq, u64 now)
 {
-	u32 events = 0, done;
+	u32 events = 0, done, lip = 0;
 
 	for (; hole->n; rx_skip(hole, done), seq = (seq + done) & TFRC_SEQ_MASK) {
 		struct tfrc_hole part = *hole;
-		u32 lip = rx_lip(rx, hole);
 		s64 old = -1;
+
+		/* What comes after those in the LIP is not, whatever rounding says. */
+		lip = lip ? 0 : rx_lip(rx, hole);
 
 		part.lip = lip;
 		part.n = lip ?: hole->n;
@@ -238,6 +240,7 @@ static bool rx_lose(struct tfrc_rx *rx, struct tfrc_hole *hole, u64 seq, u64 now
 		rx_skip(&part, done);
 		rx_begin_event(rx, &part, (seq + done++) & TFRC_SEQ_MASK, !old, now);
 		events++;
+		lip = 0;
 	}
 	return events;
 }

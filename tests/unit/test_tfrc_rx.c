@@ -1124,6 +1124,49 @@ static void test_fuzz(void)
 	ok(!bad, "fuzz: everything stays within its bounds");
 }
 
+static u32 looks;
+
+static u32 counted_lip(const struct tfrc_rx *rx, const struct tfrc_hole *hole)
+{
+	looks++;
+	return tfrc_lip_scaling.in_lip(rx, hole);
+}
+
+static s64 counted_lost(struct tfrc_rx *rx, const struct tfrc_hole *hole)
+{
+	looks++;
+	return tfrc_lip_scaling.lost(rx, hole);
+}
+
+/* How long a hole is and in what time it came is up to the peer; what it costs is not. */
+static void test_hole_cost(void)
+{
+	struct tfrc_method counted = tfrc_lip_scaling;
+	u32 most = 0;
+	u64 i;
+
+	counted.in_lip = counted_lip;
+	counted.lost = counted_lost;
+	for (i = 0; i < unit_samples(2000); i++) {
+		u64 own[128] = {}, now = SEC, seq = 100;
+		u32 n = 1 << unit_upto(&seed, 24), j;
+		struct tfrc_rx rx = { .own = own };
+
+		tfrc_rx_init(&rx, &counted, &counted.defaults, SEQ(99), 100000);
+		for (j = 0; j < 20; j++) {
+			struct tfrc_packet pkt = { .seq = SEQ(seq), .size = 100, .data = true };
+
+			looks = 0;
+			tfrc_rx_packet(&rx, &pkt, 0, now);
+			most = max(most, looks);
+			seq += j == 10 ? 1 + n : j == 5 ? 2 : 1;
+			now += unit_log_upto(&seed, j == 10 ? 30 * SEC : SEC / 100);
+		}
+	}
+	ok(most > TFRC_HOLE_EVENTS && most < 5 * TFRC_HOLE_EVENTS,
+	   "a hole of up to 2^24 packets in any time: %u looks at most", most);
+}
+
 /*
  * A run without loss that outlasts the window counter's 32 bits: the next
  * loss is an event all the same.
@@ -1171,6 +1214,7 @@ int main(void)
 	test_rtt();
 	test_rate();
 	test_long_run();
+	test_hole_cost();
 	test_fuzz();
 	return unit_end();
 }
