@@ -41,6 +41,7 @@ static u32 lip_in_lip(const struct tfrc_rx *rx, const struct tfrc_hole *hole)
 	const struct lip_state *own = rx->own;
 	u32 first = hole->from + hole->time / hole->steps, lip = lip_time(rx);
 
+	/* The time wraps after 1099 s: of a pause of that length a loss may seem to be in it. */
 	if (first - own->t_event > lip)
 		return 0;
 	if (!hole->time)

@@ -176,7 +176,7 @@ static inline u32 tfrc_length(u64 a, u64 b)
 }
 
 /* So many intervals of one hole are measured, more than any average has. */
-#define TFRC_HOLE_EVENTS	200
+#define TFRC_HOLE_EVENTS	(TFRC_LIP_MOST + 1)
 
 /* More packets of an interval than this are not counted: 24 bits. */
 #define TFRC_COUNT_MAX		TFRC_PINV_MAX

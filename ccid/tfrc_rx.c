@@ -120,7 +120,6 @@ static u32 rx_first_length(const struct tfrc_rx *rx, u64 now)
 	length = tfrc_pinv(div64_u64((u64)s << 38, per_rtt));
 	if (!rx->method->first || !rx->data_seen)
 		return length;
-	payload = max(payload, (u64)s << 5);
 	return rx->method->first(rx, length, min_t(u64, U32_MAX,
 				 div64_u64(payload << 2, s_mean)));
 }
@@ -245,10 +244,15 @@ static bool rx_lose(struct tfrc_rx *rx, struct tfrc_hole *hole, u64 seq, u64 now
 	return events;
 }
 
-/* The time from the last packet to this one. They may have changed places. */
+/*
+ * The time from the last packet to this one, which wraps after 1099 s. They may have
+ * changed places, which takes less than 17 s.
+ */
 static u32 rx_step(const struct tfrc_rx *rx, const struct tfrc_packet *pkt)
 {
-	return max_t(s32, pkt->time - rx->last.time, 0);
+	u32 step = pkt->time - rx->last.time;
+
+	return step > U32_MAX - (1U << 26) ? 0 : step;
 }
 
 /* The hole below @pkt is lost, as far as it held data. */

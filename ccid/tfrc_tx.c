@@ -569,15 +569,21 @@ static bool tx_data_limited(const struct tfrc_tx *tx, u64 t_sent, u64 now)
 
 /*
  * Packets that are sent in a round trip. The average is long enough that the
- * rate, which follows from it, does not oscillate.
+ * rate, which follows from it, does not oscillate. It is over round trips, not over
+ * feedback: a sender that has become very slow gets that for its packets only,
+ * and would stay slow.
  */
-static void tx_update_n_rtt(struct tfrc_tx *tx)
+static void tx_update_n_rtt(struct tfrc_tx *tx, u64 t_sent)
 {
-	if (tx->gap)
-		tx->n_rtt = tfrc_ewma(tx->n_rtt,
-				      min_t(u64, U32_MAX,
-					    div_u64((u64)tx->rtt << 16, tx->gap)),
-				      9);
+	u64 trips = div_u64(max_t(s64, t_sent - tx->t_covered, 0), tx->rtt * 1000ULL);
+	u32 n, i;
+
+	if (!tx->gap)
+		return;
+	n = min_t(u64, U32_MAX, div_u64((u64)tx->rtt << 16, tx->gap));
+	trips = clamp_t(u64, trips, 1, 32);
+	for (i = 0; i < trips; i++)
+		tx->n_rtt = tfrc_ewma(tx->n_rtt, n, 9);
 }
 
 /* The equation's rate, less what headers take (RFC 4828, 3). */
@@ -682,7 +688,7 @@ void tfrc_tx_feedback(struct tfrc_tx *tx, const struct tfrc_feedback_in *fb,
 		return;
 	}
 	if (tx->unbias)
-		tx_update_n_rtt(tx);
+		tx_update_n_rtt(tx, fb->t_sent);
 	tx_update_x_calc(tx);
 	tx->data_limited = tx_data_limited(tx, fb->t_sent, now) && fb->x_recv;
 	tx->t_covered = fb->t_sent;

@@ -33,7 +33,8 @@ static u32 unbias_first(const struct tfrc_rx *rx, u32 length, u32 n)
 /*
  * Packet mode: 1/p less 9/8 (eta - 1) N, where eta N are the packets that are sent
  * in a round trip, if the application sends less than allowed, too. Byte
- * mode: (1/p + 1/2) / eta - 1/2. Not below one packet, which is careful.
+ * mode: (1/p + 1/2) / eta - 1/2. Not below two packets, if 1/p is not: N follows when
+ * losses become more, and at one packet the equation has a packet in many round trips.
  */
 static u32 unbias_sender(const struct tfrc_tx *tx, u32 pinv)
 {
@@ -49,7 +50,7 @@ static u32 unbias_sender(const struct tfrc_tx *tx, u32 pinv)
 		less = pinv;
 		bias = unbias_bias(tx->n_rtt, size, s);
 	}
-	return max_t(s64, less - bias, TFRC_PINV_ONE);
+	return max_t(s64, less - bias, min(pinv, 2 * TFRC_PINV_ONE));
 }
 
 const struct tfrc_method tfrc_unbiasing = {

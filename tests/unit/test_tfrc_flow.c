@@ -63,6 +63,8 @@ struct flow {
 
 static u64 delay = 120 * MS;	/* one way */
 static bool in_bursts;		/* losses are */
+static double later;		/* how many from the end of the warm-up on; 0: as before */
+static u32 warm = WARM;		/* what is sent from then on counts, s */
 
 /* Reports with which the sender does not have all intervals that count. */
 static u32 incomplete;
@@ -87,6 +89,8 @@ static u64 first(const struct pipe *p)
  */
 static bool is_lost(struct flow *f)
 {
+	if (later && f->now > WARM * 1000 * MS)
+		f->loss = later;
 	if (!in_bursts)
 		return unit_unit(&f->random) < f->loss;
 	for (; f->slot <= f->now / SLOT; f->slot++)
@@ -110,7 +114,7 @@ static void transmit(struct flow *f)
 							 sizeof(struct tfrc_sent))));
 		tfrc_tx_note(&f->tx, f->seq, f->now);
 		f->queue--;
-		if (f->now > WARM * 1000 * MS)
+		if (f->now > warm * 1000 * MS)
 			f->sent += f->size;
 		if (!is_lost(f)) {
 			struct message *m = put(f, &f->data);
@@ -222,7 +226,7 @@ static double run(const struct tfrc_method *method, u32 s, u32 size,
 		transmit(&f);
 	}
 	free(f.tx.grown);
-	return f.sent / (double)(seconds - WARM);
+	return f.sent / (double)(seconds - warm);
 }
 
 static double mean(const struct tfrc_method *method, u32 s, u32 size,
@@ -430,12 +434,38 @@ static void bursts(void)
 	ok(unbiased > scaled, "bursts: CCID 253 %.2f", unbiased);
 }
 
+/*
+ * Many more losses from one second to the next. N of unbiasing is of before for a while,
+ * and what it takes off is more than there is: it must not stay there.
+ */
+static void rises(void)
+{
+	static const double rates[] = { .05, .1, .2 };
+	u32 i;
+
+	delay = 50 * MS;
+	warm = WARM + 10;
+	for (i = 0; i < ARRAY_SIZE(rates); i++) {
+		double large, unbiased;
+
+		later = rates[i];
+		large = mean(&tfrc_standard, 0, 1000, 2000, .003, warm + 20);
+		unbiased = mean(&tfrc_unbiasing, 1000, 100, 20000, .003, warm + 20);
+		ok(unbiased > .5 * large && unbiased < 1.5 * large,
+		   "losses rise from 0.003 to %g: CCID 253 has %.2f of 1000 bytes after 10 s",
+		   later, unbiased / large);
+	}
+	later = 0;
+	warm = WARM;
+}
+
 int main(void)
 {
 	tables();
 	sizes();
 	parts();
 	wire();
+	rises();
 	bursts();
 	ok(!incomplete, "brief reports: the sender has all intervals");
 	return unit_end();

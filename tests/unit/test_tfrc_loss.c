@@ -385,7 +385,8 @@ static void test_unbiasing(void)
 	u32 first;
 
 	ok(make(&tx, 28 << 8) == 1984, "unbiasing: 28 - 9/8 * 20 * 0.9 = 7.75");
-	ok(make(&tx, 20 << 8) == 1 << 8, "unbiasing: not below a packet");
+	ok(make(&tx, 20 << 8) == 2 << 8 && make(&tx, 300) == 300,
+	   "unbiasing: not below two packets, and what is, is left alone");
 	first = tfrc_unbiasing.first(&rx, 300 << 8, 20 << 8);
 	ok(make(&tx, first) == 300 << 8, "unbiasing: the first interval");
 	tx.par.variant = TFRC_VARIANT_BYTES;

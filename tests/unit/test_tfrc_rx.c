@@ -902,6 +902,103 @@ static void test_first_interval(void)
 	ok(!wrong, "receive rate and round-trip time at constant rates");
 }
 
+static const struct tfrc_method *const all_methods[] = {
+	&tfrc_standard, &tfrc_sp, &tfrc_vp_packet, &tfrc_vp_byte,
+	&tfrc_sampling, &tfrc_lip_scaling, &tfrc_unbiasing,
+};
+
+/* Unbiasing: the sender makes of the receiver's first interval what that of CCID 248 is. */
+static void test_first_unbiased(void)
+{
+	static const struct tfrc_method *const method[] = { &tfrc_standard, &tfrc_unbiasing };
+	u32 i, j, bad = 0;
+
+	for (i = 0; i < unit_samples(2000); i++) {
+		u32 rtt = 10000 + unit_log_upto(&seed, 300000);
+		u32 gap = rtt / 20 + unit_log_upto(&seed, rtt / 2);
+		u32 size = 20 + unit_upto(&seed, 1200), seq, length[2];
+
+		for (j = 0; j < 2; j++) {
+			u64 own[128] = {}, now = SEC;
+			struct tfrc_rx rx = { .own = own };
+			struct tfrc_params par = method[j]->defaults;
+
+			par.s = 1460;
+			par.header = 36;
+			tfrc_rx_init(&rx, method[j], &par, SEQ(0), rtt);
+			for (seq = 1; !rx.events; seq++) {
+				struct tfrc_packet pkt = {
+					.seq = SEQ(seq), .size = size, .data = true,
+				};
+				enum tfrc_feedback why;
+
+				now += gap * USEC;
+				if (seq == 500)
+					continue;
+				why = tfrc_rx_packet(&rx, &pkt,
+						     (now - SEC) * 4 / (rtt * USEC) % 16, now);
+				if (why)
+					tfrc_rx_report(&rx, why, now);
+			}
+			length[j] = rx.history.i[1].length;
+			if (method[j]->unbias) {
+				struct tfrc_tx tx = {};
+
+				tfrc_tx_init(&tx, &par);
+				tx.s_mean = size << 8;
+				tx.n_rtt = ((u64)rtt << 8) / gap;
+				length[j] = method[j]->unbias(&tx, length[j]);
+			}
+		}
+		/* What comes in a round trip is counted in whole packets, two more at most. */
+		bad += fabs((double)length[1] - length[0]) > 256 * 2.5;
+	}
+	ok(!bad, "first interval: without the bias it is that of CCID 248");
+}
+
+/* After any pause each loss is seen, the time of a packet being kept in 32 bits. */
+static void test_pause(void)
+{
+	static const u32 pauses[] = { 1, 60, 500, 560, 900, 1090, 1200, 3600, 86400 };
+	u32 i, j, k, bad = 0;
+
+	for (i = 0; i < ARRAY_SIZE(all_methods); i++) {
+		for (j = 0; j < ARRAY_SIZE(pauses); j++) {
+			u64 own[128] = {}, now = SEC, begin = SEC, seq = 1;
+			struct tfrc_rx rx = { .own = own };
+			u32 events[2], part, wc = 0;
+
+			if (all_methods[i]->init)
+				all_methods[i]->init(own, seed);
+			tfrc_rx_init(&rx, all_methods[i], &all_methods[i]->defaults, SEQ(0), 100000);
+			for (part = 0; part < 2; part++) {
+				events[part] = rx.events;
+				for (k = 0; k < 6000; k++, seq++) {
+					struct tfrc_packet pkt = {
+						.seq = SEQ(seq), .size = 200, .data = true,
+					};
+					enum tfrc_feedback why;
+
+					now += 20 * MSEC;
+					wc = (now - begin) / (25 * MSEC);
+					if (k % 100 < 3)
+						continue;
+					why = tfrc_rx_packet(&rx, &pkt, wc % 16, now);
+					if (why)
+						tfrc_rx_report(&rx, why, now);
+				}
+				events[part] = rx.events - events[part];
+				now += pauses[j] * SEC;
+				begin = now - (wc + 5) * 25 * MSEC;
+			}
+			/* a first interval differs from later ones, and random sampling from itself */
+			bad += events[0] < 10 || events[1] * 1.5 < events[0] ||
+			       events[1] > events[0] * 1.5;
+		}
+	}
+	ok(!bad, "after pauses of up to a day as many loss events as before");
+}
+
 /* Feedback once per round trip goes on while a hole is undecided. */
 static void test_periodic(void)
 {
@@ -1052,11 +1149,7 @@ static void test_fuzz(void)
 	u64 i, j, bad = 0;
 
 	for (i = 0; i < unit_samples(4000); i++) {
-		static const struct tfrc_method *const all[] = {
-			&tfrc_standard, &tfrc_sp, &tfrc_vp_packet, &tfrc_vp_byte,
-			&tfrc_sampling, &tfrc_lip_scaling, &tfrc_unbiasing,
-		};
-		const struct tfrc_method *method = all[i % ARRAY_SIZE(all)];
+		const struct tfrc_method *method = all_methods[i % ARRAY_SIZE(all_methods)];
 		struct tfrc_params par = method->defaults;
 		u64 own[128] = {};
 		u8 intervals[TFRC_INTERVALS_SIZE], dropped[TFRC_DROPPED_SIZE];
@@ -1209,6 +1302,8 @@ int main(void)
 	test_detection();
 	test_first_unknown();
 	test_first_interval();
+	test_first_unbiased();
+	test_pause();
 	test_periodic();
 	test_costly();
 	test_rtt();
