@@ -25,8 +25,8 @@
 #define ABE_GAMMA2_PAPER	((u32)(ABE_Q31_ONE * 2ULL / 5))
 #define ABE_GAMMA2_SLOW		((u32)DIV_ROUND_CLOSEST(ABE_Q31_ONE * 19ULL, 20))
 
-/* A third of the mean part, as tc takes it. */
-#define ABE_PROTECT_TIME	((u32)DIV_ROUND_CLOSEST(ABE_Q31_ONE * 33ULL, 100))
+/* 0.3 of the mean, as tc takes it. */
+#define ABE_PROTECT_TIME	((u32)DIV_ROUND_CLOSEST(ABE_Q31_ONE * 3ULL, 10))
 
 /*
  * The fastest link, bytes/s: no rate is taken for more, or the quotients of

@@ -7,76 +7,76 @@
  * other. Of what left towards the link a flow has the part that it has of the ring,
  * and two samples are of one flow with the sum of the squares of all flows' parts:
  * the part of the flow that a byte taken at random belongs to, on average. A flow is
- * slow beside that.
+ * slow beside that. SRED compares two samples now and then and has the average of
+ * that; here all pairs are counted, sample by sample.
  */
 #ifndef _ABE_FLOWS_H
 #define _ABE_FLOWS_H
 
 #include "abe_math.h"
 
-#define ABE_FLOWS_SHIFT	8
-#define ABE_FLOWS	256U	/* 2^ABE_FLOWS_SHIFT */
+#define ABE_FLOWS_SHIFT	10
+#define ABE_FLOWS	1024U	/* samples that are kept: 2^ABE_FLOWS_SHIFT */
+#define ABE_FLOWS_LEAST	(ABE_FLOWS / 8)	/* with fewer nothing is known yet */
+
+/* Flows whose hashes have these bits in common are one. */
+#define ABE_FLOWS_BITS	12
+#define ABE_FLOWS_MASK	((1U << ABE_FLOWS_BITS) - 1)
+
+/*
+ * A flow with no more samples may be a new one, of a flood that changes its ports. That
+ * such a flood has left one in the same bucket is not rare.
+ */
+#define ABE_FLOWS_NEW	1
 
 /* Slow green flows may have so much of the link together: who splits up is not spared. */
 #define ABE_FLOWS_MOST	(ABE_Q31_ONE / 4)
 
 /**
  * struct abe_flows - the flows of the last samples
- * @hash:	of each sample's flow, a ring; 0: none yet
- * @word:	four of them at a time
- * @samples:	so far; it may wrap
- * @hit:	EWMA over as many samples of how often one is of the same flow as an
- *		older one, Q31: the mean part
- * @slow:	likewise, of how often one was of a slow green flow
+ * @ring:	the last bits of each sample's flow
+ * @count:	how many samples of the ring are of each flow
+ * @samples:	in the ring
+ * @next:	where the next one goes
+ * @pairs:	of samples of the ring, in either order, that are of one flow:
+ *		less than 2^20
+ * @slow:	EWMA over as many samples of how often one was of a slow green flow, Q31. A
+ *		shorter one would take each flow that is about to become large for many
  */
 struct abe_flows {
-	union {
-		u16	hash[ABE_FLOWS];
-		u64	word[ABE_FLOWS / 4];
-	};
+	u16	ring[ABE_FLOWS];
+	u16	count[1U << ABE_FLOWS_BITS];
 	u32	samples;
-	u32	hit;
+	u32	next;
+	u32	pairs;
 	u32	slow;
 };
 
-/* How many of the samples are of a flow. */
-static inline u32 abe_flows_count(const struct abe_flows *flows, u16 hash)
-{
-	const u64 each = 0x0001000100010001ULL, low = 0x7fff * each;
-	u64 x, sum = 0;
-	int i;
-
-	for (i = 0; i < (int)ABE_FLOWS / 4; i++) {
-		x = flows->word[i] ^ hash * each;
-		/* The highest bit of those that are 0, as a 1. */
-		sum += ~(((x & low) + low) | x | low) >> 15;
-	}
-	return sum * each >> 48;
-}
-
 /**
- * abe_flows_part() - what a flow has of the link
+ * abe_flows_count() - what a flow has of the link
  * @flows:	ring
  * @hash:	of the flow
  *
- * It takes a look at the whole ring: nothing for every packet.
- * Return: its part, Q31
+ * Return: how many of the samples are its own
  */
-static inline u32 abe_flows_part(const struct abe_flows *flows, u16 hash)
+static inline u32 abe_flows_count(const struct abe_flows *flows, u32 hash)
 {
-	return abe_flows_count(flows, hash) << (31 - ABE_FLOWS_SHIFT);
+	return flows->count[hash & ABE_FLOWS_MASK];
 }
 
 /**
- * abe_flows_below() - is that less than a part of the mean part?
+ * abe_flows_below() - is that less than a part of what flows have in the mean?
  * @flows:	ring
- * @part:	what the flow has, Q31
+ * @count:	what the flow has
  * @of_mean:	Q31
+ *
+ * Return: false while there are few samples, whatever the flow has
  */
-static inline bool abe_flows_below(const struct abe_flows *flows, u32 part,
+static inline bool abe_flows_below(const struct abe_flows *flows, u32 count,
 				   u32 of_mean)
 {
-	return part < abe_mul_q31(flows->hit, of_mean);
+	return flows->samples >= ABE_FLOWS_LEAST &&
+	       count * flows->samples < abe_mul_q31(flows->pairs, of_mean);
 }
 
 /**
@@ -84,23 +84,24 @@ static inline bool abe_flows_below(const struct abe_flows *flows, u32 part,
  * @flows:	ring
  * @hash:	of its flow
  * @green:	its colour: slow blue flows are nobody's concern
- * @part:	what a slow flow has less of than this times the mean part, Q31
- * @random:	uniform in [0, 1), Q31: which older one it is compared with
- *
- * While the ring is not full yet @hit is too low, and hardly any flow is slow.
+ * @part:	what a slow flow has less of than this times the mean, Q31
  */
-static inline void abe_flows_add(struct abe_flows *flows, u16 hash, bool green,
-				 u32 part, u32 random)
+static inline void abe_flows_add(struct abe_flows *flows, u32 hash, bool green,
+				 u32 part)
 {
-	const u32 one = ABE_Q31_ONE >> ABE_FLOWS_SHIFT;
+	u16 *oldest = &flows->ring[flows->next], flow = hash & ABE_FLOWS_MASK;
 
 	flows->slow -= flows->slow >> ABE_FLOWS_SHIFT;
-	if (green && abe_flows_below(flows, abe_flows_part(flows, hash), part))
-		flows->slow += one;
-	flows->hit -= flows->hit >> ABE_FLOWS_SHIFT;
-	if (flows->hash[random >> (31 - ABE_FLOWS_SHIFT)] == hash)
-		flows->hit += one;
-	flows->hash[flows->samples++ % ABE_FLOWS] = hash;
+	if (green && abe_flows_below(flows, flows->count[flow], part))
+		flows->slow += ABE_Q31_ONE >> ABE_FLOWS_SHIFT;
+
+	if (flows->samples < ABE_FLOWS)
+		flows->samples++;
+	else
+		flows->pairs -= 2 * --flows->count[*oldest];
+	*oldest = flow;
+	flows->pairs += 2 * flows->count[flow]++;
+	flows->next = (flows->next + 1) % ABE_FLOWS;
 }
 
 /**

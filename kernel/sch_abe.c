@@ -91,7 +91,7 @@ enum abe_stage { ABE_EARLY, ABE_LATE, ABE_LIMIT, ABE_STAGES };
 #define ABE_SPLIT_SHIFT	4
 
 /* The least time from one sampled departure to the next (protect), if load lasts. */
-#define ABE_FLOWS_NS	(NSEC_PER_SEC / ABE_FLOWS)
+#define ABE_FLOWS_NS	(NSEC_PER_SEC / 256)
 
 /* Large packets are remembered for so many samples, 2^6. The most bytes for a sample. */
 #define ABE_STEP_SHIFT	6
@@ -101,11 +101,9 @@ enum abe_stage { ABE_EARLY, ABE_LATE, ABE_LIMIT, ABE_STAGES };
 #define ABE_FLOWS_STALE_NS	(10 * NSEC_PER_SEC)
 
 /*
- * From one sample to the next, 4 ms or more: how often the ring is searched, and the
- * queue for a packet to be lost in another's place, and among how many. A flood must
- * not cost more.
+ * From one sample to the next, 4 ms or more: how often the queue is searched for a
+ * packet to be lost in another's place, and among how many. A flood must not cost more.
  */
-#define ABE_LOOKS		64
 #define ABE_WALKS		16
 #define ABE_WALK		8
 
@@ -294,12 +292,9 @@ struct abe_fifo {
  * @largest:	the largest packets, bytes
  * @step:	bytes of departures that read the clock for each sample
  * @credit:	bytes until the next one
- * @looks:	how often the ring may be searched before the next sample
- * @walks:	how often the queue
- * @large:	a flow that was found to be large since the last sample, 0: none
+ * @walks:	how often the queue may be searched before the next sample
  * @splitting:	a GSO packet is being split
- * @flows:	samples
- * @flows_rnd:	which of them are compared
+ * @flows_rnd:	how long the steps are
  * @loop:	control loop
  * @loop_parms:	its configuration
  * @before:	counters at the last update
@@ -310,6 +305,7 @@ struct abe_fifo {
  * @prob:	P in force (adaptive), Q31
  * @config:	options as given
  * @block:	filter block
+ * @flows:	samples; NULL as long as there was no @protect
  */
 struct abe_sched_data {
 	struct tcf_proto __rcu *filters;
@@ -364,11 +360,8 @@ struct abe_sched_data {
 	u32		largest;
 	u32		step;
 	int		credit;
-	u32		looks;
 	u32		walks;
-	u32		large;
 	bool		splitting;
-	struct abe_flows flows;
 	struct abe_rnd	flows_rnd;
 	struct abe_loop	loop;
 	struct abe_loop_parms loop_parms;
@@ -380,6 +373,7 @@ struct abe_sched_data {
 	u32		prob;
 	struct abe_config config;
 	struct tcf_block *block;
+	struct abe_flows *flows;
 };
 
 static struct abe_cb *abe_cb(const struct sk_buff *skb)
@@ -951,28 +945,12 @@ static u16 abe_flow(const struct sk_buff *skb)
 	return flow_hash_from_keys(&keys);
 }
 
-/*
- * What a flow has of the link, Q31; all of it if there were too many looks. A large flow
- * is remembered: those of a flood must not use up the looks.
- */
-static u32 abe_part(struct abe_sched_data *q, u16 flow)
-{
-	u32 part;
-
-	if (q->large == (flow | BIT(16)) || !q->looks)
-		return ABE_Q31_ONE;
-	q->looks--;
-	part = abe_flows_part(&q->flows, flow);
-	if (!abe_flows_below(&q->flows, part, ABE_LARGE))
-		q->large = flow | BIT(16);
-	return part;
-}
-
 /* Is a packet of a slow flow, and are there few of these? */
 static bool abe_slow(struct abe_sched_data *q, const struct sk_buff *skb)
 {
-	return q->protect && abe_flows_few(&q->flows) &&
-	       abe_flows_below(&q->flows, abe_part(q, abe_flow(skb)),
+	return q->protect && abe_flows_few(q->flows) &&
+	       abe_flows_below(q->flows,
+			       abe_flows_count(q->flows, abe_flow(skb)),
 			       q->protect);
 }
 
@@ -1073,8 +1051,8 @@ static bool abe_displace(struct sk_buff *skb, struct Qdisc *sch,
 
 /*
  * There is no place for a green packet. If its flow is not large, and has less queued
- * than another, packets of that one are lost instead. Those of new flows, of which the
- * ring has no sample, only while there are few of them.
+ * than another, packets of that one are lost instead. New flows, of which the ring has
+ * hardly a sample, are spared only while there are few of them.
  * Return: true if there is place now.
  */
 static noinline bool abe_make_room(struct sk_buff *skb, struct Qdisc *sch,
@@ -1083,14 +1061,14 @@ static noinline bool abe_make_room(struct sk_buff *skb, struct Qdisc *sch,
 {
 	struct abe_sched_data *q = qdisc_priv(sch);
 	u16 flow;
-	u32 part;
+	u32 count;
 
 	if (!q->protect || !q->walks || abe_qlen(q) < 2 || q->splitting)
 		return false;
 	flow = abe_flow(skb);
-	part = abe_part(q, flow);
-	if (!abe_flows_below(&q->flows, part, ABE_LARGE) ||
-	    (!part && !abe_flows_few(&q->flows)))
+	count = abe_flows_count(q->flows, flow);
+	if (!abe_flows_below(q->flows, count, ABE_LARGE) ||
+	    (count <= ABE_FLOWS_NEW && !abe_flows_few(q->flows)))
 		return false;
 	q->walks--;
 	return abe_displace(skb, sch, to_free, stage, excess, flow);
@@ -1768,7 +1746,8 @@ static void abe_drain(struct Qdisc *sch)
 /* Start over the samples. */
 static void abe_forget_flows(struct abe_sched_data *q)
 {
-	memset(&q->flows, 0, sizeof(q->flows));
+	if (q->flows)
+		memset(q->flows, 0, sizeof(*q->flows));
 	q->largest = 0;
 	q->step = 0;
 	q->credit = 0;
@@ -1799,15 +1778,12 @@ static noinline void abe_sample_flow(const struct sk_buff *skb,
 	else
 		q->step -= q->step >> ABE_STEP_SHIFT;
 	q->step = clamp(q->step, q->largest, max(q->largest, ABE_STEP_MAX));
-	abe_flows_add(&q->flows, abe_flow(skb), green, q->protect,
-		      abe_rnd_q31(&q->flows_rnd));
+	abe_flows_add(q->flows, abe_flow(skb), green, q->protect);
 	/* Not in step with what comes as regularly. */
 	q->credit += q->step + abe_mul_q31(q->step >> 2, abe_rnd_q31(&q->flows_rnd));
 	q->credit = max(q->credit, 0);
 	q->sampled = q->now;
-	q->looks = ABE_LOOKS;
 	q->walks = ABE_WALKS;
-	q->large = 0;
 }
 
 /* For each departure that reads the clock, with protect. */
@@ -2003,6 +1979,16 @@ static void abe_set_offset(struct abe_sched_data *q)
 	abe_bias(q);
 }
 
+/* Before @cfg is in force. */
+static int abe_alloc_flows(struct abe_sched_data *q,
+			   const struct abe_config *cfg)
+{
+	if (!cfg->v[TCA_ABE_PROTECT] || q->flows)
+		return 0;
+	q->flows = kvzalloc(sizeof(*q->flows), GFP_KERNEL);
+	return q->flows ? 0 : -ENOMEM;
+}
+
 static int abe_change(struct Qdisc *sch, struct nlattr *opt,
 		      struct netlink_ext_ack *extack)
 {
@@ -2014,6 +2000,9 @@ static int abe_change(struct Qdisc *sch, struct nlattr *opt,
 	if (!opt)
 		return 0;
 	err = abe_parse(&cfg, opt, false, extack);
+	if (err)
+		return err;
+	err = abe_alloc_flows(q, &cfg);
 	if (err)
 		return err;
 	sch_tree_lock(sch);
@@ -2069,6 +2058,9 @@ static int abe_init(struct Qdisc *sch, struct nlattr *opt,
 	err = abe_config_init(&cfg, opt, extack);
 	if (err)
 		return err;
+	err = abe_alloc_flows(q, &cfg);
+	if (err)
+		return err;
 	err = tcf_block_get(&q->block, &q->filters, sch, extack);
 	if (err)
 		return err;
@@ -2115,6 +2107,7 @@ static void abe_destroy(struct Qdisc *sch)
 	struct abe_sched_data *q = qdisc_priv(sch);
 
 	tcf_block_put(q->block);
+	kvfree(q->flows);
 }
 
 static int abe_dump(struct Qdisc *sch, struct sk_buff *skb)

@@ -828,7 +828,7 @@ DEFAULTS = {
     "time": COMMON | {
         "unit": "time", "limit": 200000, "green_limit": 10000, "min": 10000, "max": 30000, "weight": "auto",
         "loop": "load", "offset_max": 100000, "ecn": True, "bytemode": True, "rtt": 100000, "gamma2": 0.95,
-        "protect": 0.33,
+        "protect": 0.3,
     },
     "bytes": COMMON | PAPER | {"unit": "bytes", "limit": 60000, "green_limit": 10000, "min": 10000, "max": 30000},
     "packets": COMMON | PAPER | {"unit": "packets", "limit": 60, "green_limit": 10, "min": 10, "max": 30},
