@@ -29,7 +29,15 @@ import lib
 from lib import run, tc
 
 B4, B6 = "10.0.2.1", "fd02::1"
-CODECS = {"g711": 160, "g729": 20, "amr-nb": 32, "amr-wb": 61, "opus": 100}
+CODECS = {
+    "g711": 160,
+    "g722": 160,
+    "g729": 20,
+    "amr-nb": 32,
+    "amr-wb": 61,
+    "evs": 160,
+    "opus": 100,
+}
 SOL_DCCP, SOCK_DCCP, IPPROTO_DCCP = 269, 6, 33
 RTPA = 0x52545041
 
@@ -259,9 +267,11 @@ def test_usage(t):
         (["call", "a", "--port", "0"], "--port 0"),
         (["call", "a", "--port", "65536"], "--port 65536"),
         (["call", "a", "--codec", "mp3"], "--codec mp3"),
-        (["call", "a", "--ptime", "30"], "--ptime 30"),
-        (["call", "a", "--codec", "g729", "--ptime", "10"], "g729 has only 20"),
-        (["call", "a", "--ptime", "15"], "g711 has 10 and 20"),
+        (["call", "a", "--ptime", "70"], "--ptime 70"),
+        (["call", "a", "--codec", "evs", "--ptime", "30"], "evs has frames of 20 ms"),
+        (["call", "a", "--ptime", "15"], "g711 has frames of 10 ms"),
+        (["call", "a", "--sdp", "10.0.2.1"], "call: --sdp is not for it"),
+        (["listen", "--sdp", "here"], "--sdp here: want an IP address"),
         (["call", "a", "--time", "0"], "--time 0"),
         (["call", "a", "--time", "nan"], "--time nan"),
         (["call", "a", "--dscp", "64"], "--dscp 64"),
@@ -530,6 +540,19 @@ def test_clean(t):
     )
     c = Result("--time", 2, "--ptime", 10, "--port", 7000, "-4", listen=("--port", 7000, "-4"))
     check_clean(t, c, 200, "UDP, 10 ms, another port, IPv4 only")
+    for codec, ptime, payload in (("g729", 10, 10), ("amr-wb", 60, 182), ("g711", 60, 480)):
+        for udp in (True, False):
+            c = Result("--time", 3, "--ptime", ptime, "--codec", codec, udp=udp)
+            text = f"{'UDP' if udp else 'DCCP'}, {codec}, {ptime} ms"
+            check_clean(t, c, 3000 // ptime, text)
+            t.ok(
+                c.good
+                and c.near["ptime_ms"] == c.far["ptime_ms"] == ptime
+                and c.near["sent"]["bytes"] == 3000 // ptime * (payload + 12)
+                and c.far["delay_ms"]["max"] is not None,
+                f"{text}: {payload} bytes and RTP's 12, with the sender's time",
+                c,
+            )
     c = Result("--time", 2, "-6", host=B6, udp=False, listen=("-6",))
     check_clean(t, c, 100, "DCCP, IPv6 only")
     c = Result("--time", 2, "--one-way", udp=False)
@@ -559,6 +582,80 @@ def test_many(t):
             and {r["local"] for r in out} == {r["remote"] for r in reports},
             f"{mode}: five calls at once, each with its report",
             (status, said, out, reports),
+        )
+
+
+def cpu(pid):
+    """Seconds that a process has had."""
+    with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+        return sum(map(int, f.read().rpartition(")")[2].split()[11:13])) / 100
+
+
+def test_load(t):
+    """What a packet costs the listener does not grow with the number of calls."""
+    if not lib.LONG:
+        return
+    cost = {}
+    for n in (10, 100):
+        one = Listener("--udp")
+        callers = [
+            start("a", "call", B4, "--json", "--time", 10, "--one-way", "--udp") for _ in range(n)
+        ]
+        out = [json.loads(c.communicate(timeout=600)[0]) for c in callers]
+        time.sleep(1)
+        got = sum(r["far_end"]["received"]["packets"] for r in out if r["far_end"])
+        cost[n] = cpu(one.process.pid) / got * 1e6
+        one.end(signal.SIGTERM)
+        t.ok(got > 0.99 * n * 500, f"{n} calls at once: {got} of {500 * n} packets arrive")
+    t.ok(
+        cost[100] < 1.3 * cost[10],
+        f"a packet costs the listener {cost[10]:.0f} us of 10 calls, {cost[100]:.0f} of 100",
+    )
+
+
+def foreign(size, ptime, clock, payload_type, *listen):
+    """What a listener says of a second of RTP from another program."""
+    one = Listener("--once", "--udp", *listen)
+    s = in_ns("a", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+    for n in range(1000 // ptime):
+        s.sendto(
+            rtp_packet(n, n * ptime * clock // 1000, payload_type, size, not n), (B4, 5004)
+        )
+        time.sleep(ptime / 1000)
+    s.sendto(
+        struct.pack("!BBHI", 0x80, 201, 1, 0x12345678)
+        + struct.pack("!BBHI", 0x81, 203, 1, 0x12345678),
+        (B4, 5004),
+    )
+    s.close()
+    _, reports, _ = one.end()
+    return reports[-1]["codec"], reports[-1]["ptime_ms"], reports[-1]["received"]["packets"]
+
+
+def test_sdp(t):
+    """The session description; and a program that goes by it, with a dynamic payload type."""
+    found = foreign(240, 30, 8000, 0)
+    t.ok(found == ("g711", 30, 33), f"RTP of 240 bytes, type 0: {found}")
+    found = foreign(122, 40, 16000, 97)
+    t.ok(found == (None, 20, 25), f"RTP of type 97, by no agreement: {found}")
+    found = foreign(122, 40, 16000, 97, "--sdp", B4)
+    t.ok(found == ("amr-wb", 40, 25), f"RTP of type 97, by the session description: {found}")
+    for ip, address, udp in (("IP4", B4, True), ("IP6", B6, False)):
+        one = Listener("--sdp", address, *(["--udp"] if udp else []))
+        time.sleep(1)
+        _, reports, said = one.end(signal.SIGTERM)
+        text = reports[0]["sdp"]
+        lines = text.split("\r\n")
+        t.ok(
+            lines[0] == "v=0"
+            and f"c=IN {ip} {address}" in lines
+            and f"m=audio 5004 {'' if udp else 'DCCP/'}RTP/AVP 0 9 18 96 97 98 99" in lines
+            and "a=rtcp-mux" in lines
+            and ("a=dccp-service-code:SC=x52545041" in lines) != udp
+            and ("a=setup:passive" in lines) != udp
+            and all(f"a=rtpmap:{n} " in text for n in (0, 9, 18, 96, 97, 98, 99)),
+            f"--sdp {address}: RFC 4566, RFC 5762",
+            (text, said),
         )
 
 

@@ -124,21 +124,68 @@ static void test_rtp(void)
 	ok(!rtp_parse(&q, other, 33), "RTP: another version");
 }
 
-/* Connection tracking must let all of it pass; the report itself is test_conntrack's. */
+/* RTP payloads as the codecs' documents have them, in bytes; 0: none of the kind. */
 static void test_sizes(void)
 {
-	size_t most = 0;
+	static const struct {
+		const char	*codec;
+		unsigned int	mode;
+		unsigned int	size[6];	/* of 10, 20, ... 60 ms */
+	} cases[] = {
+		{ "g711", 0, { 80, 160, 240, 320, 400, 480 } },
+		{ "g722", 0, { 80, 160, 240, 320, 400, 480 } },
+		{ "g729", 0, { 10, 20, 30, 40, 50, 60 } },
+		{ "opus", 0, { 10, 20, 30, 40, 50, 60 } },
+		{ "opus", 6, { 50, 100, 150, 200, 250, 300 } },
+		/* RFC 4867, 4.3: 4 bits, 6 for each frame, the frames */
+		{ "amr-nb", 0, { 0, 14, 0, 26, 0, 39 } },
+		{ "amr-nb", 7, { 0, 32, 0, 63, 0, 95 } },
+		{ "amr-wb", 0, { 0, 18, 0, 35, 0, 53 } },
+		{ "amr-wb", 8, { 0, 61, 0, 122, 0, 182 } },
+		/* TS 26.445, A.2.1 and A.2.2: several with a byte each */
+		{ "evs", 0, { 0, 18, 0, 38, 0, 57 } },
+		{ "evs", 3, { 0, 33, 0, 68, 0, 102 } },
+		{ "evs", 8, { 0, 160, 0, 322, 0, 483 } },
+	};
+	unsigned int bad = 0, most = 0, least = ~0U;
 
+	for (unsigned int i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct codec *c = codec_by_name(cases[i].codec);
+
+		for (unsigned int n = 1; n <= 6; n++) {
+			unsigned int want = cases[i].size[n - 1];
+
+			bad += codec_has_ptime(c, 10 * n) != (want > 0);
+			if (!want)
+				continue;
+			bad += codec_payload(c, cases[i].mode, 10 * n) != want;
+			bad += codec_mode_of(c, want, 10 * n) != (int)cases[i].mode;
+			bad += codec_ptime_of(c, want, 10 * n) != 10 * n;
+		}
+		bad += codec_has_ptime(c, 0) || codec_has_ptime(c, 70) || codec_has_ptime(c, 15);
+	}
+	ok(!bad, "codecs: sizes of packets with one to six frames");
+	ok(codec_ptime_of(codec_by_name("g711"), 240, 20) == 30 &&
+	   codec_ptime_of(codec_by_name("g711"), 99, 20) == 20,
+	   "codecs: how much speech is in a packet of a size");
 	for (unsigned int i = 0; i < codec_count; i++) {
 		const struct codec *c = &codecs[i];
 
+		bad += codec_number(c) != i || codec_by_payload_type(c->payload_type) != c;
 		for (unsigned int mode = 0; mode < c->modes; mode++) {
-			size_t len = RTP_HEADER + codec_payload(c, mode, PTIME_MAX);
+			for (unsigned int t = PTIME_MIN; t <= PTIME_MAX; t++) {
+				unsigned int size = codec_has_ptime(c, t) ?
+						    codec_payload(c, mode, t) : STAMP_LEN;
 
-			most = len > most ? len : most;
+				most = size > most ? size : most;
+				least = size < least ? size : least;
+			}
+			/* Connection tracking must let calls of 20 ms pass; see rtp.h. */
+			bad += RTP_HEADER + codec_payload(c, mode, PTIME_DEFAULT) > SEND_MAX;
 		}
 	}
-	ok(most == 172 && most <= SEND_MAX, "the largest packet of any codec is small enough");
+	ok(!bad && most == PAYLOAD_MAX && least >= STAMP_LEN,
+	   "codecs: each payload has room for the stamp, and is no longer than %u", most);
 }
 
 static void test_rtcp(void)
@@ -225,6 +272,27 @@ static struct rtp_packet packet(__u8 *payload, unsigned int frame, __s64 stamp)
 		.marker = !frame, .seq = (__u16)(100 + frame), .timestamp = 7 + frame * 160,
 		.ssrc = 5, .payload = payload, .len = 160,
 	};
+}
+
+/* A foreign payload that begins like a stamp is none, but for a time of that day. */
+static void test_stamp(void)
+{
+	__u8 payload[160] = { 0 };
+	struct rtp_packet p = packet(payload, 0, STAMP);
+	__s64 stamp;
+
+	ok(stamp_get(&p, STAMP + 3600000 * MS, &stamp) && stamp == STAMP,
+	   "stamp: of an hour before");
+	p.len = STAMP_LEN;
+	ok(stamp_get(&p, STAMP - 3600000 * MS, &stamp) && stamp == STAMP,
+	   "stamp: of an hour later, in the shortest packet");
+	ok(!stamp_get(&p, STAMP + 48 * 3600000LL * MS, &stamp) &&
+	   !stamp_get(&p, STAMP - 48 * 3600000LL * MS, &stamp), "stamp: not of another day");
+	p.len = STAMP_LEN - 1;
+	ok(!stamp_get(&p, STAMP, &stamp), "stamp: too short");
+	payload[0]++;
+	p.len = 160;
+	ok(!stamp_get(&p, STAMP, &stamp), "stamp: none");
 }
 
 static void ours(struct receiver *r, double playout_ms)
@@ -364,6 +432,7 @@ int main(void)
 	test_sizes();
 	test_rtcp();
 	test_noise();
+	test_stamp();
 	test_metrics();
 	test_playout();
 	test_adapt();

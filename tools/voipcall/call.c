@@ -119,7 +119,7 @@ struct call *call_new(const struct options *o, int fd, bool caller)
 			.silence = o->silence, .ecn = o->ecn,
 			.dscp = o->dscp < 0 ? 0 : o->dscp, .seed = o->seed,
 		};
-	receiver_init(&c->rx, caller ? o->codec : NULL, caller ? o->ptime : PTIME_MAX,
+	receiver_init(&c->rx, caller ? o->codec : NULL, caller ? o->ptime : PTIME_DEFAULT,
 		      o->playout_ms);
 	net_names(fd, c->local, c->remote);
 	c->ccid_tx = o->udp ? -1 : net_ccid(fd, true);
@@ -337,9 +337,11 @@ static void call_adopt(struct call *c, const struct rtp_packet *p)
 {
 	const struct codec *codec = codec_by_payload_type(p->payload_type);
 
-	/* dynamic types are by agreement, and there was none */
-	if (codec && codec->payload_type < 96)
+	/* dynamic types are by agreement: the session description, or none */
+	if (codec && (codec->payload_type < 96 || c->opt->sdp)) {
 		c->rx.codec = codec;
+		c->rx.ptime = codec_ptime_of(codec, p->len, c->rx.ptime);
+	}
 	c->state = CALL_TALKING;
 	c->start = c->heard;
 	c->next_rtcp = c->start + FIRST_RTCP;
@@ -493,17 +495,20 @@ static void call_expired(struct call *c)
 /* When call_timers() wants to be called. */
 __s64 call_deadline(const struct call *c)
 {
-	__s64 at = c->state == CALL_TALKING ? c->heard + SILENCE_MAX : c->give_up;
+	__s64 at = c->give_up;
 
-	if (c->next_frame < at)
-		at = c->next_frame;
-	if (c->next_rtcp < at)
-		at = c->next_rtcp;
-	if (c->next_state < at)
-		at = c->next_state;
-	if (c->next_progress < at)
-		at = c->next_progress;
-	return c->stop < at && c->state == CALL_TALKING ? c->stop : at;
+	if (c->state == CALL_TALKING) {
+		at = c->heard + SILENCE_MAX;
+		if (c->next_frame < at)
+			at = c->next_frame;
+		if (c->next_rtcp < at)
+			at = c->next_rtcp;
+		if (c->next_progress < at)
+			at = c->next_progress;
+		if (c->stop < at)
+			at = c->stop;
+	}
+	return c->next_state < at ? c->next_state : at;
 }
 
 void call_timers(struct call *c, __s64 at)

@@ -76,6 +76,8 @@ enum call_state {
  * @said_goodbye: once at least; the answer to the first takes a while
  * @failure:	why the call ended before its time, or empty
  * @shown:	packets received at the last progress line
+ * @deadline:	the endpoint's: call_deadline(), when it asked last
+ * @place:	the endpoint's: where this is in its heap
  */
 struct call {
 	const struct options	*opt;
@@ -114,6 +116,8 @@ struct call {
 	bool			said_goodbye;
 	char			failure[128];
 	__u64			shown;
+	__s64			deadline;
+	unsigned int		place;
 };
 
 struct call *call_new(const struct options *o, int fd, bool caller);

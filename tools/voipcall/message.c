@@ -5,7 +5,7 @@
 #include <string.h>
 #include "message.h"
 
-#define OFFER_VERSION	3
+#define OFFER_VERSION	4
 
 #define OFFER_ONE_WAY	0x01
 #define OFFER_SILENCE	0x02
@@ -43,7 +43,7 @@ bool offer_parse(struct offer *o, const __u8 *buf, size_t len)
 		.seed = get64(buf + 8),
 		.cookie = get64(buf + 20),
 	};
-	return (o->ptime == PTIME_MAX || o->ptime == o->codec->ptime_min) &&
+	return codec_has_ptime(o->codec, o->ptime) &&
 	       !strncmp((const char *)buf + 16, o->codec->name, 4);
 }
 

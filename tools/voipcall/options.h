@@ -21,6 +21,7 @@
  * @tx_queue:	packets in the DCCP socket's queue, 0: the system's default
  * @codec:	codec of both directions
  * @ptime:	ms a packet
+ * @sdp:	listen: address for a session description; NULL: none
  * @time:	how long to talk
  * @dscp:	mark of what is sent; -1: none given
  * @ecn:	UDP: set ECT(0)
@@ -44,6 +45,7 @@ struct options {
 	unsigned int		tx_queue;
 	const struct codec	*codec;
 	unsigned int		ptime;
+	const char		*sdp;
 	__s64			time;
 	int			dscp;
 	bool			ecn;

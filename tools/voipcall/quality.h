@@ -146,10 +146,10 @@ void receiver_round_trip(struct receiver *r, double ms);
 void receiver_block(struct receiver *r, struct rtcp_block *b);
 bool receiver_metrics(const struct receiver *r, double *m);
 
-#define STAMP_LEN	12
+#define STAMP_LEN	10
 
 void stamp_put(__u8 *payload, __s64 realtime);
-bool stamp_get(const struct rtp_packet *p, __s64 *realtime);
+bool stamp_get(const struct rtp_packet *p, __s64 arrived, __s64 *realtime);
 
 double quantile(const __s64 *sorted, size_t n, double q);
 int by_value(const void *a, const void *b);

@@ -66,7 +66,7 @@ static bool not_now(int err)
 static int send_frame(struct call *c)
 {
 	struct sender *tx = &c->tx;
-	__u8 payload[256] = { 0 }, buf[sizeof(payload) + RTP_HEADER];
+	__u8 payload[PAYLOAD_MAX] = { 0 }, buf[sizeof(payload) + RTP_HEADER];
 	struct rtp_packet p = {
 		.marker = tx->marker,
 		.payload_type = c->offer.codec->payload_type,

@@ -5,6 +5,7 @@
  * Packets have the sizes and times of a codec's, but no speech. Each carries
  * the time it was sent, so that the receiver knows one-way delays.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdbool.h>
@@ -41,10 +42,12 @@ static const char help_text[] =
 "  -h, --help       this text\n"
 "listen:\n"
 "  --once           end after one call\n"
+"  --sdp ADDRESS    print a session description with this address of the host\n"
 "call:\n"
-"  --codec NAME     g711, g729, amr-nb, amr-wb or opus (g711); the last three\n"
-"                   follow the rate that DCCP allows\n"
-"  --ptime MS       time in a packet: 20, with g711 also 10 (20)\n"
+"  --codec NAME     g711, g722, g729, or, to follow the rate that DCCP allows,\n"
+"                   amr-nb, amr-wb, evs or opus (g711)\n"
+"  --ptime MS       speech in a packet, 10 to 60 in steps of a frame, which is 10,\n"
+"                   with amr-nb, amr-wb and evs 20 (20)\n"
 "  --time S         how long to talk (10)\n"
 "  --silence on|off talk spurts of 1 s with pauses of 1.35 s on average (off)\n"
 "  --seed N         of the spurts (1)\n"
@@ -59,7 +62,7 @@ enum option_id {
 	OPT_FIRST = 256,
 	OPT_UDP = OPT_FIRST, OPT_CCID, OPT_TX_QUEUE, OPT_PORT, OPT_GREEN, OPT_BLUE, OPT_DSCP,
 	OPT_PLAYOUT, OPT_INTERVAL, OPT_TIMEOUT, OPT_JSON,
-	OPT_ONCE,
+	OPT_ONCE, OPT_SDP,
 	OPT_CODEC, OPT_PTIME, OPT_TIME, OPT_SILENCE, OPT_SEED, OPT_ONE_WAY, OPT_DUPLEX, OPT_ECN,
 };
 
@@ -68,7 +71,7 @@ static const struct option long_options[] = {
 	ARG("tx-queue", OPT_TX_QUEUE), ARG("port", OPT_PORT), FLAG("green", OPT_GREEN),
 	FLAG("blue", OPT_BLUE), ARG("dscp", OPT_DSCP), ARG("playout", OPT_PLAYOUT),
 	ARG("interval", OPT_INTERVAL), ARG("timeout", OPT_TIMEOUT), FLAG("json", OPT_JSON),
-	FLAG("once", OPT_ONCE), ARG("codec", OPT_CODEC), ARG("ptime", OPT_PTIME),
+	FLAG("once", OPT_ONCE), ARG("sdp", OPT_SDP), ARG("codec", OPT_CODEC), ARG("ptime", OPT_PTIME),
 	ARG("time", OPT_TIME), ARG("silence", OPT_SILENCE), ARG("seed", OPT_SEED),
 	FLAG("one-way", OPT_ONE_WAY), FLAG("duplex", OPT_DUPLEX), FLAG("ecn", OPT_ECN), { 0 }
 };
@@ -100,7 +103,16 @@ static void get_codec(struct options *o, const char *text)
 {
 	o->codec = codec_by_name(text);
 	if (!o->codec)
-		usage("--codec %s: want g711, g729, amr-nb, amr-wb or opus", text);
+		usage("--codec %s: want g711, g722, g729, amr-nb, amr-wb, evs or opus", text);
+}
+
+static void get_address(struct options *o, const char *text)
+{
+	unsigned char address[16];
+
+	if (inet_pton(AF_INET, text, address) != 1 && inet_pton(AF_INET6, text, address) != 1)
+		usage("--sdp %s: want an IP address of this host", text);
+	o->sdp = text;
 }
 
 static bool get_switch(const char *option, const char *text)
@@ -170,7 +182,7 @@ static void call_option(struct options *o, int id, const char *name)
 		get_codec(o, optarg);
 		break;
 	case OPT_PTIME:
-		o->ptime = get_integer(name, optarg, 10, 20);
+		o->ptime = get_integer(name, optarg, PTIME_MIN, PTIME_MAX);
 		break;
 	case OPT_TIME:
 		o->time = get_seconds(name, optarg, 0.02);
@@ -198,9 +210,9 @@ static void check_options(const struct options *o)
 		usage("--%s is for DCCP, not with --udp", o->ccids ? "ccid" : "tx-queue");
 	if (o->ecn && !o->udp)
 		usage("--ecn is for UDP; with DCCP the CCID sees to it");
-	if (!o->listen && o->ptime != PTIME_MAX && o->ptime != o->codec->ptime_min)
-		usage("--ptime %u: %s has %s", o->ptime, o->codec->name,
-		      o->codec->ptime_min < PTIME_MAX ? "10 and 20" : "only 20");
+	if (!o->listen && !codec_has_ptime(o->codec, o->ptime))
+		usage("--ptime %u: %s has frames of %u ms", o->ptime, o->codec->name,
+		      o->codec->frame);
 }
 
 static void parse_options(struct options *o, int argc, char **argv)
@@ -223,10 +235,12 @@ static void parse_options(struct options *o, int argc, char **argv)
 			fputs(help_text, stdout);
 			exit(0);
 		}
-		if (o->listen ? id >= OPT_CODEC : id == OPT_ONCE)
+		if (o->listen ? id >= OPT_CODEC : id == OPT_ONCE || id == OPT_SDP)
 			usage("%s: --%s is not for it", command, long_options[index].name);
 		if (id == OPT_ONCE)
 			o->once = true;
+		else if (id == OPT_SDP)
+			get_address(o, optarg);
 		else if (id >= OPT_CODEC)
 			call_option(o, id, long_options[index].name);
 		else
@@ -245,7 +259,7 @@ static void parse_options(struct options *o, int argc, char **argv)
 int main(int argc, char **argv)
 {
 	struct options o = {
-		.port = "5004", .family = AF_UNSPEC, .codec = &codecs[0], .ptime = PTIME_MAX,
+		.port = "5004", .family = AF_UNSPEC, .codec = &codecs[0], .ptime = PTIME_DEFAULT,
 		.time = 10 * NSEC_PER_SEC, .dscp = -1, .seed = 1, .playout_ms = -1,
 		.timeout = 10 * NSEC_PER_SEC,
 	};
