@@ -628,9 +628,7 @@ def foreign(size, ptime, clock, payload_type, *listen):
     one = Listener("--once", "--udp", *listen)
     s = in_ns("a", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
     for n in range(1000 // ptime):
-        s.sendto(
-            rtp_packet(n, n * ptime * clock // 1000, payload_type, size, not n), (B4, 5004)
-        )
+        s.sendto(rtp_packet(n, n * ptime * clock // 1000, payload_type, size, not n), (B4, 5004))
         time.sleep(ptime / 1000)
     s.sendto(
         struct.pack("!BBHI", 0x80, 201, 1, 0x12345678)
