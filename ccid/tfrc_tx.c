@@ -575,7 +575,7 @@ static bool tx_data_limited(const struct tfrc_tx *tx, u64 t_sent, u64 now)
  */
 static void tx_update_n_rtt(struct tfrc_tx *tx, u64 t_sent)
 {
-	u64 trips = div_u64(max_t(s64, t_sent - tx->t_covered, 0), tx->rtt * 1000ULL);
+	u64 trips = div64_u64(max_t(s64, t_sent - tx->t_covered, 0), tx->rtt * 1000ULL);
 	u32 n, i;
 
 	if (!tx->gap)

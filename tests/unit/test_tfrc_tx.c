@@ -1251,6 +1251,44 @@ static u32 random_pinv(struct tfrc_tx *tx, u64 seq)
 	return tfrc_tx_pinv(tx, unit_random(&seed));
 }
 
+static u32 as_it_is(const struct tfrc_tx *tx, u32 pinv)
+{
+	return pinv;
+}
+
+/* Packets in a round trip: a tenth of the new value for each that feedback is about, up to 32. */
+static void test_n_rtt(void)
+{
+	static const u32 rtts[] = { 1000, 100000, 4294967, 5000000, TFRC_RTT_MAX };
+	static const u32 trips[] = { 0, 1, 2, 10, 32, 100 };
+	u32 i, j, bad = 0;
+
+	for (i = 0; i < ARRAY_SIZE(rtts); i++) {
+		for (j = 0; j < ARRAY_SIZE(trips); j++) {
+			struct tfrc_feedback_in fb = { .x_recv = 1000, .pinv = 100 << 8 };
+			u32 n = min(max(trips[j], 1U), 32U);
+			struct tfrc_params par = { .s = 1460 };
+			struct tfrc_tx tx;
+			double want;
+
+			memset(&tx, 0, sizeof(tx));
+			tfrc_tx_init(&tx, &par);
+			tfrc_tx_start(&tx, 100, rtts[i], SEC);
+			tx.unbias = as_it_is;
+			tx.had_feedback = true;
+			tx.rtt = rtts[i];
+			tx.gap = ((u64)rtts[i] << 8) / 10;
+			tx.n_rtt = 100 << 8;
+			tx.t_covered = SEC;
+			fb.t_sent = SEC + (trips[j] * 1000ULL + 500) * rtts[i];
+			tfrc_tx_feedback(&tx, &fb, fb.t_sent + rtts[i] * 1000ULL);
+			want = 10 + 90 * pow(.9, n);
+			bad += fabs(tx.n_rtt / 256. - want) > .1;
+		}
+	}
+	ok(!bad, "packets in a round trip: an average over ten round trips, of any length");
+}
+
 static void test_fuzz(void)
 {
 	u64 i, j, bad = 0;
@@ -1368,6 +1406,7 @@ int main(void)
 	test_random("TFRC-SP", &tfrc_sp, false, false, 10);
 	test_random("TFRC-SP, mixed sizes", &tfrc_sp, true, true, 10);
 	test_random("virtual packets", &tfrc_vp_packet, true, true, 10);
+	test_n_rtt();
 	test_fuzz();
 	return unit_end();
 }

@@ -15,8 +15,8 @@
 #define MAX_PACKET	1400
 
 /*
- * What this program sends is no longer than this, with RTP or RTCP headers and no more
- * than 20 ms of speech, which is all that evs at 64 kbit/s has room for. Linux
+ * With 20 ms of speech in a packet what this program sends is no longer than this, with
+ * RTP or RTCP headers. Linux
  * takes any DCCP packet over IPv4 of more than 255 bytes for one with a wrong
  * checksum where it tracks connections (nf_ip_checksum_partial() swaps two
  * arguments, of which one has 8 bits). DCCP's header takes 16, an NDP count 8; with
