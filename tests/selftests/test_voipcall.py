@@ -1046,6 +1046,7 @@ def test_adaptive(t):
         time.sleep(25)
         set_rate(1000)
 
+    seconds = 120 if lib.LONG else 80
     for ns in "ab":
         netem("delay 20ms", ns)
     for ccid, codec, top in (
@@ -1066,7 +1067,7 @@ def test_adaptive(t):
             codec,
             "--duplex" if two_way else "--one-way",
             "--time",
-            80,
+            seconds,
             "--interval",
             1,
             "--green",
@@ -1085,7 +1086,7 @@ def test_adaptive(t):
             for line in c.said.splitlines()
             if "kbit/s" in line
         ]
-        t.ok(c.good and len(modes) >= 75, f"{codec}: a call of 80 s", c)
+        t.ok(c.good and len(modes) >= seconds - 5, f"{codec}: a call of {seconds} s", c)
         t.note(f"{codec}: {' '.join(modes)}; {c.near['sent']}; {c.far['received']}")
         rates = [float(m) for m in modes]
         t.ok(modes[4:9] == [top] * 5, f"{codec}: first the best mode", modes[:10])
@@ -1095,7 +1096,11 @@ def test_adaptive(t):
             f"{codec}: on the slow path {slow:.1f} kbit/s on average",
             modes[10:35],
         )
-        t.ok(modes[-5:] == [top] * 5, f"{codec}: and up again", modes[35:])
+        # the losses of the slow path weigh until newer loss intervals replace them
+        end = sum(rates[-5:]) / 5
+        t.ok(end > 1.5 * slow, f"{codec}: and up again, {end:.1f} kbit/s at the end", modes[35:])
+        if lib.LONG:
+            t.ok(modes[-5:] == [top] * 5, f"{codec}: to the best mode", modes[35:])
         t.ok(
             c.near["sent"]["switches"] < 60,
             f"{codec}: without swinging: {c.near['sent']['switches']} changes",
