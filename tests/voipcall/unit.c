@@ -361,7 +361,117 @@ static void test_metrics(void)
 	ours(&r, 40);
 	receiver_metrics(&r, m);
 	ok(m[M_PACKETS] == 0 && isnan(m[M_R]) && isnan(m[M_LOSS]), "metrics: nothing came");
-	free(r.arrival);
+	receiver_free(&r);
+}
+
+static int by_value(const void *a, const void *b)
+{
+	__s64 x = *(const __s64 *)a, y = *(const __s64 *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Quantiles of a million delays, against those of the sorted ones. */
+static void test_delays(void)
+{
+	enum { N = 1000000 };
+	static __s64 all[N];
+	static const double q[] = { 0, 1e-6, 0.001, 0.1, 0.5, 0.9, 0.99, 0.9999, 1 };
+	int bad = 0, most = 0;
+	__u64 seed = 3;
+
+	for (int spread = 10; spread <= 48; spread++) {
+		int n = spread % 4 ? 1 + (int)unit_upto(&seed, 3000) : N;
+		struct delays d = { 0 };
+		int parts = 0;
+
+		for (int i = 0; i < n; i++) {
+			all[i] = (__s64)unit_log_upto(&seed, 1ULL << spread);
+			if (unit_upto(&seed, 2))
+				all[i] = -all[i];
+			all[i] += 1000 * MS;
+			bad += !delays_add(&d, all[i]);
+		}
+		for (int i = 0; i < 2 * DELAY_PARTS; i++)
+			parts += d.bin[i % 2][i / 2] != NULL;
+		most = parts > most ? parts : most;
+		qsort(all, (size_t)n, sizeof(*all), by_value);
+		for (size_t i = 0; i < sizeof(q) / sizeof(*q); i++) {
+			int rank = (int)ceil(q[i] * n);
+			double want = (double)all[rank ? rank - 1 : 0] / 1e6;
+			double far = fabs(want - (double)d.first / 1e6);
+
+			if (far > 268e3 && q[i] > 0 && q[i] < 1)
+				continue;
+			bad += !close_to(delays_quantile(&d, q[i]), want,
+					 0.0011 + 0.002 * far * (q[i] > 0 && q[i] < 1));
+		}
+		delays_free(&d);
+	}
+	ok(!bad, "delays: quantiles, also of delays below the first one's, and beyond the bins");
+	ok(most > DELAY_PARTS && most <= 43, "delays: of a million packets, %d KB at most", most);
+}
+
+/* Packets that change places within MAX_MISORDER, lost and late ones: as if sorted first. */
+static void test_misorder(void)
+{
+	enum { N = 20000, PLACES = MAX_MISORDER / 2 };
+	static struct arrival sent[N];
+	double m[METRICS];
+	__u64 seed = 5;
+	int bad = 0;
+
+	for (int round = 0; round < 20; round++) {
+		__u64 total = 0, bursts = 0, run = 0, late = 0, came = 0;
+		struct receiver r = { 0 };
+
+		ours(&r, 40);
+		for (int i = 0; i < N; i++) {
+			sent[i].seq = r.seq.base + (unsigned int)i;
+			sent[i].late = !unit_upto(&seed, 50);
+			sent[i].marker = true;
+			/* lost: number 0 */
+			if (!unit_upto(&seed, 10) || (i && !sent[i - 1].seq && unit_upto(&seed, 1)))
+				sent[i].seq = 0;
+			run += !sent[i].seq || sent[i].late;
+			if (run && sent[i].seq && !sent[i].late) {
+				total += run;
+				bursts++;
+				run = 0;
+			}
+			late += sent[i].seq && sent[i].late;
+			came += sent[i].seq > 0;
+		}
+		total += run;
+		bursts += run > 0;
+		for (int i = 0; i < N; i += PLACES) {
+			int most = N - i < PLACES ? N - i : PLACES;
+
+			for (int k = most - 1; round && k > 0; k--) {
+				int j = (int)unit_upto(&seed, (__u64)k);
+				struct arrival a = sent[i + k];
+
+				sent[i + k] = sent[i + j];
+				sent[i + j] = a;
+			}
+		}
+		for (int i = 0; i < N; i++) {
+			if (!sent[i].seq)
+				continue;
+			losses_add(&r, &r.losses, &sent[i]);
+			delays_add(&r.delays, 10 * MS);
+			r.late += sent[i].late;
+			r.packets++;
+		}
+		r.final = true;
+		r.sent = N;
+		receiver_metrics(&r, m);
+		bad += m[M_LOST] != (double)(N - came) || m[M_LATE] != (double)late;
+		bad += !close_to(m[M_BURST_RATIO], (double)total / (double)bursts *
+				 (1 - m[M_EFFECTIVE_LOSS]), 1e-9);
+		receiver_free(&r);
+	}
+	ok(!bad, "losses: in whatever order packets come");
 }
 
 static void test_playout(void)
@@ -434,6 +544,8 @@ int main(void)
 	test_noise();
 	test_stamp();
 	test_metrics();
+	test_delays();
+	test_misorder();
 	test_playout();
 	test_adapt();
 	return unit_end();

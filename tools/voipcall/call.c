@@ -137,7 +137,7 @@ void call_marks(struct call *c)
 void call_free(struct call *c)
 {
 	close(c->fd);
-	free(c->rx.arrival);
+	receiver_free(&c->rx);
 	free(c);
 }
 

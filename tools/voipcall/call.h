@@ -75,7 +75,6 @@ enum call_state {
  * @has_far:	it did
  * @said_goodbye: once at least; the answer to the first takes a while
  * @failure:	why the call ended before its time, or empty
- * @shown:	packets received at the last progress line
  * @deadline:	the endpoint's: call_deadline(), when it asked last
  * @place:	the endpoint's: where this is in its heap
  */
@@ -115,7 +114,6 @@ struct call {
 	bool			has_far;
 	bool			said_goodbye;
 	char			failure[128];
-	__u64			shown;
 	__s64			deadline;
 	unsigned int		place;
 };

@@ -13,38 +13,100 @@
 /* Stamps that cannot be from one clock: beyond this, round trips must show it. */
 #define APART_MS	50
 
+static const __s64 farthest = (__s64)DELAY_BINS << (DELAY_PARTS - 1);	/* us */
+
+/* Which bin a distance in us belongs to, and what one stands for: its middle. */
+static unsigned int delay_bin(__s64 us)
+{
+	unsigned int octave = 0;
+
+	while (us >> octave >= 2 * DELAY_BINS)
+		octave++;
+	return octave * DELAY_BINS + (unsigned int)(us >> octave);
+}
+
+static double delay_of_bin(unsigned int bin)
+{
+	unsigned int octave = bin < 2 * DELAY_BINS ? 0 : bin / DELAY_BINS - 1;
+	__s64 us = (__s64)(bin - octave * DELAY_BINS) << octave;
+
+	return (double)us + (octave ? (double)(1U << octave) / 2 : 0);
+}
+
+/* Return: false if memory is short. */
+bool delays_add(struct delays *d, __s64 delay)
+{
+	__s64 us = (llabs(delay - (d->n ? d->first : delay)) + 500) / 1000;
+	unsigned int bin = delay_bin(us < farthest ? us : farthest - 1);
+	__u32 **part = &d->bin[d->n && delay < d->first][bin / DELAY_BINS];
+
+	if (!*part)
+		*part = calloc(DELAY_BINS, sizeof(**part));
+	if (!*part)
+		return false;
+	(*part)[bin % DELAY_BINS]++;
+	if (!d->n)
+		d->first = delay;
+	if (!d->n || delay < d->min)
+		d->min = delay;
+	if (!d->n || delay > d->max)
+		d->max = delay;
+	if (!d->n || delay > d->peak)
+		d->peak = delay;
+	d->sum += (double)delay;
+	d->n++;
+	return true;
+}
+
+/* From the greatest delay below the first one's down, or from that up. */
+static unsigned int delay_walk(const struct delays *d, bool below, __u64 *rank)
+{
+	unsigned int bins = DELAY_PARTS * DELAY_BINS;
+
+	for (unsigned int i = 0; i < bins; i++) {
+		unsigned int bin = below ? bins - 1 - i : i;
+		const __u32 *part = d->bin[below][bin / DELAY_BINS];
+		__u32 n = part ? part[bin % DELAY_BINS] : 0;
+
+		if (n >= *rank)
+			return bin;
+		*rank -= n;
+	}
+	return bins;
+}
+
 /**
- * struct losses - what the listener did not hear
- * @total:	frames, of whatever cause
- * @bursts:	runs of them
- * @unsent:	those that the sender could not send, as far as seen
+ * delays_quantile - a delay that a share of the packets do not exceed
+ * @d:	delays, of one packet at least
+ * @q:	the share
+ *
+ * Return: the smallest such, ms.
  */
-struct losses {
-	__u64	total;
-	__u64	bursts;
-	__u64	unsent;
-};
-
-static int by_seq(const void *a, const void *b)
+double delays_quantile(const struct delays *d, double q)
 {
-	const struct arrival *x = a, *y = b;
+	__u64 rank = (__u64)ceil(q * (double)d->n);
+	double value;
+	unsigned int bin;
 
-	return (x->seq > y->seq) - (x->seq < y->seq);
+	if (rank <= 1)
+		return (double)d->min / NSEC_PER_MSEC;
+	if (rank >= d->n)
+		return (double)d->max / NSEC_PER_MSEC;
+	bin = delay_walk(d, true, &rank);
+	if (bin < DELAY_PARTS * DELAY_BINS)
+		value = (double)d->first - delay_of_bin(bin) * 1000;
+	else
+		value = (double)d->first + delay_of_bin(delay_walk(d, false, &rank)) * 1000;
+	return fmin(fmax(value, (double)d->min), (double)d->max) / NSEC_PER_MSEC;
 }
 
-int by_value(const void *a, const void *b)
+void delays_free(struct delays *d)
 {
-	__s64 x = *(const __s64 *)a, y = *(const __s64 *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* The smallest value that at least the share @q of the sorted values do not exceed, in ms. */
-double quantile(const __s64 *sorted, size_t n, double q)
-{
-	size_t i = (size_t)ceil(q * (double)n);
-
-	return (double)sorted[i ? i - 1 : 0] / NSEC_PER_MSEC;
+	for (int below = 0; below < 2; below++) {
+		for (int i = 0; i < DELAY_PARTS; i++)
+			free(d->bin[below][i]);
+	}
+	*d = (struct delays) { 0 };
 }
 
 /* Frames between two packets in sequence that the sender left out, not for silence. */
@@ -61,37 +123,58 @@ static __u64 unsent_between(const struct receiver *r, const struct arrival *a,
 	return frames > 0 ? frames : 0;
 }
 
-/* @sorted: the packets by number, @end: first number that was not sent. */
-static struct losses find_losses(const struct receiver *r, const struct arrival *sorted,
-				 __u64 end)
+/* The next packet by number. */
+static void losses_count(const struct receiver *r, struct losses *l, const struct arrival *a)
 {
-	struct losses l = { 0 };
-	__u64 run = 0, unsent;
-	__u32 next = r->seq.base;
+	__u64 unsent = l->any ? unsent_between(r, &l->last, a) : 0;
 
-	for (size_t i = 0; i < r->packets; i++) {
-		const struct arrival *a = &sorted[i];
-
-		unsent = i ? unsent_between(r, &sorted[i - 1], a) : 0;
-		l.unsent += unsent;
-		run += a->seq - next + unsent + a->late;
-		next = a->seq + 1;
-		if (run && !a->late) {
-			l.total += run;
-			l.bursts++;
-			run = 0;
-		}
+	if (!l->any)
+		l->next = r->seq.base;
+	l->unsent += unsent;
+	l->run += a->seq - l->next + unsent + a->late;
+	l->next = a->seq + 1;
+	l->last = *a;
+	l->any = true;
+	if (l->run && !a->late) {
+		l->total += l->run;
+		l->bursts++;
+		l->run = 0;
 	}
-	run += end > next ? end - next : 0;
-	l.total += run;
-	l.bursts += run > 0;
+}
+
+/* A packet has come, in whatever order. */
+void losses_add(const struct receiver *r, struct losses *l, const struct arrival *a)
+{
+	unsigned int i;
+
+	if (l->any && a->seq < l->next)
+		return;		/* it was not heard */
+	for (i = l->n_waiting++; i && l->waiting[i - 1].seq > a->seq; i--)
+		l->waiting[i] = l->waiting[i - 1];
+	l->waiting[i] = *a;
+	if (l->n_waiting > MAX_MISORDER) {
+		losses_count(r, l, &l->waiting[0]);
+		memmove(l->waiting, l->waiting + 1, --l->n_waiting * sizeof(*a));
+	}
+}
+
+/* @end: first number that was not sent. */
+static struct losses losses_so_far(const struct receiver *r, __u64 end)
+{
+	struct losses l = r->losses;
+
+	for (unsigned int i = 0; i < l.n_waiting; i++)
+		losses_count(r, &l, &l.waiting[i]);
+	l.run += end > l.next ? end - l.next : 0;
+	l.total += l.run;
+	l.bursts += l.run > 0;
 	return l;
 }
 
-static void loss_metrics(const struct receiver *r, const struct arrival *sorted, double *m)
+static void loss_metrics(const struct receiver *r, double *m)
 {
 	__u64 expected = r->final ? r->sent : r->seq.max - r->seq.base + 1;
-	struct losses l = find_losses(r, sorted, r->seq.base + expected);
+	struct losses l = losses_so_far(r, r->seq.base + expected);
 	__u64 lost = expected > r->packets ? expected - r->packets : 0;
 	__u64 unsent = r->final && r->not_sent > l.unsent ? r->not_sent : l.unsent;
 	double effective = (double)(lost + r->late + unsent) / (double)(expected + unsent);
@@ -112,22 +195,23 @@ static void loss_metrics(const struct receiver *r, const struct arrival *sorted,
 }
 
 /*
- * @d: sorted delays. Without a common clock only what is relative to the
+ * Without a common clock only what is relative to the
  * smallest delay means anything. A clock that is off shows when packets take
  * less than nothing, or much longer than the round trip.
  */
-static void delay_metrics(const struct receiver *r, const __s64 *d, double *m)
+static void delay_metrics(const struct receiver *r, double *m)
 {
-	size_t n = r->packets;
-	double sum = 0, base = quantile(d, n, 0);
+	const struct delays *d = &r->delays;
+	double base = delays_quantile(d, 0), median = delays_quantile(d, 0.5);
+	double p99 = delays_quantile(d, 0.99), max = delays_quantile(d, 1);
 	bool apart;
 
-	m[M_VARIATION_MEDIAN] = quantile(d, n, 0.5) - base;
-	m[M_VARIATION_P99] = quantile(d, n, 0.99) - base;
-	m[M_VARIATION_MAX] = quantile(d, n, 1) - base;
+	m[M_VARIATION_MEDIAN] = median - base;
+	m[M_VARIATION_P99] = p99 - base;
+	m[M_VARIATION_MAX] = max - base;
 	m[M_JITTER] = r->jitter.jitter / NSEC_PER_MSEC;
 	m[M_JITTER_MAX] = r->jitter_max / NSEC_PER_MSEC;
-	m[M_BUFFER] = r->playout.sum / (double)n / NSEC_PER_MSEC - base;
+	m[M_BUFFER] = r->playout.sum / (double)d->n / NSEC_PER_MSEC - base;
 	if (r->round_trip_min >= 0)
 		m[M_ROUND_TRIP] = r->round_trip_min;
 
@@ -136,13 +220,11 @@ static void delay_metrics(const struct receiver *r, const __s64 *d, double *m)
 	if (apart) {
 		base = m[M_ROUND_TRIP] / 2;
 	} else {
-		for (size_t i = 0; i < n; i++)
-			sum += (double)d[i];
 		m[M_DELAY_MIN] = base;
-		m[M_DELAY_MEDIAN] = quantile(d, n, 0.5);
-		m[M_DELAY_P99] = quantile(d, n, 0.99);
-		m[M_DELAY_MAX] = quantile(d, n, 1);
-		m[M_DELAY_MEAN] = sum / (double)n / NSEC_PER_MSEC;
+		m[M_DELAY_MEDIAN] = median;
+		m[M_DELAY_P99] = p99;
+		m[M_DELAY_MAX] = max;
+		m[M_DELAY_MEAN] = d->sum / (double)d->n / NSEC_PER_MSEC;
 	}
 	if (r->codec)
 		m[M_MOUTH_TO_EAR] = base + m[M_BUFFER] + r->ptime + r->codec->lookahead_us / 1e3;
@@ -189,33 +271,16 @@ static void empty_metrics(const struct receiver *r, double *m)
  * receiver_metrics - all figures
  * @r:		receiver
  * @m:		METRICS of them; NAN: not known
- *
- * Return: false if memory is short.
  */
-bool receiver_metrics(const struct receiver *r, double *m)
+void receiver_metrics(const struct receiver *r, double *m)
 {
-	struct arrival *sorted;
-	__s64 *delays;
-
 	for (int i = 0; i < METRICS; i++)
 		m[i] = NAN;
 	if (!r->packets) {
 		empty_metrics(r, m);
-		return true;
+		return;
 	}
-	sorted = malloc(r->packets * sizeof(*sorted));
-	delays = malloc(r->packets * sizeof(*delays));
-	if (sorted && delays) {
-		memcpy(sorted, r->arrival, r->packets * sizeof(*sorted));
-		qsort(sorted, r->packets, sizeof(*sorted), by_seq);
-		for (size_t i = 0; i < r->packets; i++)
-			delays[i] = r->arrival[i].delay;
-		qsort(delays, r->packets, sizeof(*delays), by_value);
-		loss_metrics(r, sorted, m);
-		delay_metrics(r, delays, m);
-		rating_metrics(r, m);
-	}
-	free(sorted);
-	free(delays);
-	return sorted && delays;
+	loss_metrics(r, m);
+	delay_metrics(r, m);
+	rating_metrics(r, m);
 }

@@ -63,10 +63,15 @@ bool playout_late(struct playout *p, __s64 delay, bool spurt, unsigned int ptime
 	return delay > p->point;
 }
 
+void receiver_free(struct receiver *r)
+{
+	delays_free(&r->delays);
+}
+
 void receiver_init(struct receiver *r, const struct codec *c, unsigned int ptime,
 		   double playout_ms)
 {
-	free(r->arrival);
+	receiver_free(r);
 	*r = (struct receiver) {
 		.codec = c,
 		.ptime = ptime,
@@ -87,27 +92,12 @@ static void receiver_restart(struct receiver *r)
 		.ssrc = r->ssrc,
 		.seq = r->seq,
 		.playout.fixed_ms = r->playout.fixed_ms,
-		.arrival = r->arrival,
-		.room = r->room,
 		.round_trip = r->round_trip,
 		.round_trip_min = r->round_trip_min,
 	};
 
+	receiver_free(r);
 	*r = fresh;
-}
-
-static struct arrival *receiver_slot(struct receiver *r)
-{
-	if (r->packets == r->room) {
-		size_t room = r->room ? 2 * r->room : 1024;
-		struct arrival *bigger = reallocarray(r->arrival, room, sizeof(*bigger));
-
-		if (!bigger)
-			return NULL;
-		r->arrival = bigger;
-		r->room = room;
-	}
-	return &r->arrival[r->packets];
 }
 
 static unsigned int receiver_clock(const struct receiver *r)
@@ -152,8 +142,9 @@ static void receiver_count_mode(struct receiver *r, size_t payload)
 bool receiver_add(struct receiver *r, const struct rtp_packet *p, __s64 arrived, bool ce)
 {
 	enum rtp_verdict verdict;
-	struct arrival *a;
+	struct arrival a = { .timestamp = p->timestamp, .marker = p->marker };
 	__u32 seq, top;
+	__s64 delay;
 
 	if (r->has_ssrc && p->ssrc != r->ssrc)
 		return true;
@@ -171,14 +162,12 @@ bool receiver_add(struct receiver *r, const struct rtp_packet *p, __s64 arrived,
 	if (verdict == RTP_NEW && r->packets && seq - top >= 0x8000)
 		receiver_restart(r);
 
-	a = receiver_slot(r);
-	if (!a)
+	delay = receiver_delay(r, p, arrived);
+	if (!delays_add(&r->delays, delay))
 		return false;
-	a->delay = receiver_delay(r, p, arrived);
-	a->seq = seq;
-	a->timestamp = p->timestamp;
-	a->marker = p->marker;
-	a->late = playout_late(&r->playout, a->delay, p->marker, r->ptime);
+	a.seq = seq;
+	a.late = playout_late(&r->playout, delay, p->marker, r->ptime);
+	losses_add(r, &r->losses, &a);
 
 	rtp_jitter_add(&r->jitter, arrived, p->timestamp, receiver_clock(r));
 	if (r->jitter.jitter > r->jitter_max)
@@ -187,7 +176,7 @@ bool receiver_add(struct receiver *r, const struct rtp_packet *p, __s64 arrived,
 	r->packets++;
 	r->bytes += RTP_HEADER + p->len;
 	r->reordered += verdict == RTP_REORDERED;
-	r->late += a->late;
+	r->late += a.late;
 	r->ce += ce;
 	return true;
 }

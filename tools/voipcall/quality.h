@@ -58,20 +58,79 @@ struct playout {
 
 bool playout_late(struct playout *p, __s64 delay, bool spurt, unsigned int ptime);
 
+#define DELAY_BINS	256
+#define DELAY_PARTS	21
+
+/**
+ * struct delays - how long packets took, without keeping each
+ * @n:		packets
+ * @first:	delay of the first one, ns
+ * @min:	the least, ns
+ * @max:	the greatest, ns
+ * @peak:	the greatest since the last line of progress, ns
+ * @shown:	packets up to it
+ * @shown_sum:	and the sum of their delays, ns
+ * @sum:	of all, ns
+ * @bin:	counts by the distance from @first, [0] above it and [1] below; a part
+ *		of DELAY_BINS is there once it is needed
+ *
+ * Distances are in us, and exact below 2 * DELAY_BINS; each part after that is
+ * an octave. So quantiles are right within 0.2 % of the distance, up to 268 s, in 43 KB at
+ * most.
+ */
+struct delays {
+	__u64	n;
+	__s64	first;
+	__s64	min;
+	__s64	max;
+	__s64	peak;
+	__u64	shown;
+	double	shown_sum;
+	double	sum;
+	__u32	*bin[2][DELAY_PARTS];
+};
+
+bool delays_add(struct delays *d, __s64 delay);
+double delays_quantile(const struct delays *d, double q);
+void delays_free(struct delays *d);
+
 /**
  * struct arrival - a packet that has come, duplicates excepted
- * @delay:	ns; without stamps relative to the first packet
  * @seq:	extended sequence number
  * @timestamp:	RTP time
  * @marker:	first of a talk spurt
  * @late:	too late for the playout buffer
  */
 struct arrival {
-	__s64	delay;
 	__u32	seq;
 	__u32	timestamp;
 	bool	marker;
 	bool	late;
+};
+
+/**
+ * struct losses - what the listener did not hear, by sequence numbers
+ * @total:	frames, of whatever cause
+ * @bursts:	runs of them
+ * @unsent:	those that the sender could not send, as far as seen
+ * @run:	the run that has not ended
+ * @next:	number that comes after those counted
+ * @any:	some have been:
+ * @last:	the last one
+ * @waiting:	packets that others may still come before, by number: those farther
+ *		back are RTP_BAD
+ * @n_waiting:	how many
+ */
+struct losses {
+	__u64		total;
+	__u64		bursts;
+	__u64		unsent;
+	__u64		run;
+	__u32		next;
+	bool		any;
+	struct arrival	last;
+	struct arrival	waiting[MAX_MISORDER + 1];
+	unsigned int	n_waiting;
 };
 
 /**
@@ -86,8 +145,8 @@ struct arrival {
  * @jitter:	jitter
  * @jitter_max:	its highest value, ns
  * @playout:	playout buffer
- * @arrival:	the packets
- * @room:	size of @arrival
+ * @delays:	delays, without stamps relative to the first packet
+ * @losses:	what was not heard
  * @packets:	packets, without duplicates
  * @bytes:	theirs, RTP headers included
  * @duplicates:	packets that came again
@@ -117,8 +176,8 @@ struct receiver {
 	struct rtp_jitter	jitter;
 	double			jitter_max;
 	struct playout		playout;
-	struct arrival		*arrival;
-	size_t			room;
+	struct delays		delays;
+	struct losses		losses;
 	__u64			packets;
 	__u64			bytes;
 	__u64			duplicates;
@@ -144,14 +203,14 @@ void receiver_init(struct receiver *r, const struct codec *c, unsigned int ptime
 bool receiver_add(struct receiver *r, const struct rtp_packet *p, __s64 arrived, bool ce);
 void receiver_round_trip(struct receiver *r, double ms);
 void receiver_block(struct receiver *r, struct rtcp_block *b);
-bool receiver_metrics(const struct receiver *r, double *m);
+void receiver_metrics(const struct receiver *r, double *m);
+void receiver_free(struct receiver *r);
+
+void losses_add(const struct receiver *r, struct losses *l, const struct arrival *a);
 
 #define STAMP_LEN	10
 
 void stamp_put(__u8 *payload, __s64 realtime);
 bool stamp_get(const struct rtp_packet *p, __s64 arrived, __s64 *realtime);
-
-double quantile(const __s64 *sorted, size_t n, double q);
-int by_value(const void *a, const void *b);
 
 #endif /* VOIPCALL_QUALITY_H */

@@ -3,6 +3,7 @@
  * voipcall's reports, as text and as JSON.
  */
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -275,8 +276,7 @@ void report(const struct call *c)
 	/* a call that never was has nothing to report */
 	if (c->state == CALL_DONE && c->failure[0] && !c->tx.packets && !c->rx.packets)
 		return;
-	if (!receiver_metrics(&c->rx, m))
-		die("out of memory");
+	receiver_metrics(&c->rx, m);
 	if (c->opt->json)
 		report_json(c, m);
 	else
@@ -286,19 +286,16 @@ void report(const struct call *c)
 		die("cannot write to standard output");
 }
 
-/* What came since the last line: the middle and the end of its delays. */
+/* What came since the last line: the mean and the greatest of its delays. */
 static void progress_delay(struct call *c, FILE *out)
 {
-	size_t n = c->rx.packets - c->shown;
-	__s64 *d = n ? malloc(n * sizeof(*d)) : NULL;
+	struct delays *d = &c->rx.delays;
+	double mean = (d->sum - d->shown_sum) / (double)(d->n - d->shown);
 
-	if (!d)
-		return;
-	for (size_t i = 0; i < n; i++)
-		d[i] = c->rx.arrival[c->shown + i].delay;
-	qsort(d, n, sizeof(*d), by_value);
-	fprintf(out, ", delay %.1f ms, at most %.1f", quantile(d, n, 0.5), quantile(d, n, 1));
-	free(d);
+	fprintf(out, ", delay %.1f ms, at most %.1f", mean / 1e6, (double)d->peak / 1e6);
+	d->peak = INT64_MIN;
+	d->shown = d->n;
+	d->shown_sum = d->sum;
 }
 
 /* A line in the course of a call; beside JSON it goes where it does no harm. */
@@ -320,10 +317,9 @@ void report_progress(struct call *c, __s64 now)
 
 		fprintf(out, "  received %llu, lost %llu", r->packets,
 			expected > r->packets ? expected - r->packets : 0);
-		if (r->packets > c->shown)
+		if (r->delays.n > r->delays.shown)
 			progress_delay(c, out);
 	}
 	fputc('\n', out);
 	fflush(out);
-	c->shown = r->packets;
 }

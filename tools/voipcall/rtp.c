@@ -6,7 +6,6 @@
 #include "rtp.h"
 
 #define MAX_DROPOUT	3000
-#define MAX_MISORDER	100
 #define SEQ_MOD		0x10000
 #define SEQ_NONE	(SEQ_MOD + 1)
 

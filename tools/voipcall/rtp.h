@@ -57,6 +57,9 @@ bool rtcp_is(const __u8 *buf, size_t len);
 /* How many numbers back a duplicate is known as such. */
 #define RTP_WINDOW	4096
 
+/* Packets that may change places (RFC 3550, A.1). */
+#define MAX_MISORDER	100
+
 enum rtp_verdict {
 	RTP_NEW,
 	RTP_REORDERED,
