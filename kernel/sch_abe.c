@@ -98,7 +98,7 @@ enum abe_stage { ABE_EARLY, ABE_LATE, ABE_LIMIT, ABE_STAGES };
 #define ABE_STEP_MAX	(16U << 20)
 
 /* Samples are forgotten when there was none for so long. */
-#define ABE_FLOWS_STALE_NS	(10 * NSEC_PER_SEC)
+#define ABE_FLOWS_STALE_NS	(10ULL * NSEC_PER_SEC)
 
 /*
  * From one sample to the next, 4 ms or more: how often the queue is searched for a
