@@ -111,34 +111,32 @@ MODULE_PARM_DESC(discount,
 #define EXPERIMENTAL		248
 
 static bool experimental;
+static bool rtt_estimate;
 
-static void tfrc_restrict_ccids(void)
-{
-	int i;
+static void tfrc_update_ops(void);
 
-	for (i = 0; i < ARRAY_SIZE(tfrc_ops); i++)
-		WRITE_ONCE(tfrc_ops[i].ccid_restricted,
-			   methods[i]->ccid >= EXPERIMENTAL && !experimental);
-}
-
-static int tfrc_experimental_set(const char *val, const struct kernel_param *kp)
+static int tfrc_switch_set(const char *val, const struct kernel_param *kp)
 {
 	int err = param_set_bool(val, kp);
 
 	if (!err)
-		tfrc_restrict_ccids();
+		tfrc_update_ops();
 	return err;
 }
 
-static const struct kernel_param_ops experimental_ops = {
+static const struct kernel_param_ops switch_ops = {
 	.flags = KERNEL_PARAM_OPS_FL_NOARG,
-	.set = tfrc_experimental_set,
+	.set = tfrc_switch_set,
 	.get = param_get_bool,
 };
 
-module_param_cb(experimental, &experimental_ops, &experimental, 0644);
+module_param_cb(experimental, &switch_ops, &experimental, 0644);
 MODULE_PARM_DESC(experimental,
 		 "CCIDs 248 to 253 for every user, and offered by default (N or Y)");
+
+module_param_cb(rtt_estimate, &switch_ops, &rtt_estimate, 0644);
+MODULE_PARM_DESC(rtt_estimate,
+		 "ask peers for their round-trip time on each data packet, RFC 6323 (N or Y)");
 
 static void tfrc_default_params(const struct tfrc_method *method,
 				struct tfrc_params *par)
@@ -189,6 +187,8 @@ struct tfrc_timer {
  * @seq: sequence number of the last one
  * @ackno: its acknowledgment number
  * @event: sequence number where the last loss event began
+ * @slow: the last one said Slow Receiver
+ * @dropped: packets that the receiver got and dropped, by Data Dropped
  */
 struct tfrc_hc_tx {
 	struct tfrc_tx		tx;
@@ -197,6 +197,8 @@ struct tfrc_hc_tx {
 	bool			waiting;
 	bool			queued;
 	bool			feedback_seen;
+	bool			slow;
+	u32			dropped;
 	u64			seq;
 	u64			ackno;
 	u64			event;
@@ -216,11 +218,13 @@ static const struct tfrc_method *hc_tx_method(const struct sock *sk)
  * struct tfrc_hc_rx - receiving half-connection
  * @rx: TFRC
  * @due: why feedback is due that has not been sent, an enum tfrc_feedback
+ * @slow: the application cannot keep up
  * @own: the method's own state
  */
 struct tfrc_hc_rx {
 	struct tfrc_rx		rx;
 	u8			due;
+	bool			slow;
 	u64			own[];
 };
 
@@ -501,6 +505,12 @@ static void tfrc_hc_tx_packet_sent(struct sock *sk, unsigned int len)
  * @far: the current interval is so long that nobody knows where it began
  * @drops: Dropped Packets
  * @n_drops: how many
+ * @slow: Slow Receiver
+ * @acked: packets that it is the first to acknowledge
+ * @told: as many, counted back from the acknowledgment number, has Data Dropped told of
+ * @dropped: of @acked, those dropped for want of a buffer
+ * @corrupt: those with Drop Codes that count as marks
+ * @not_delivered: those that the application did not get, for whatever reason
  */
 struct tfrc_options {
 	u8			seen;
@@ -512,6 +522,12 @@ struct tfrc_options {
 	bool			far;
 	u32			drops[TFRC_NINTERVAL + 1];
 	u8			n_drops;
+	bool			slow;
+	u32			acked;
+	u32			told;
+	u32			dropped;
+	u32			corrupt;
+	u32			not_delivered;
 };
 
 #define SEEN(option)	BIT((option) - TFRC_OPT_LOSS_EVENT_RATE)
@@ -545,11 +561,42 @@ static void hc_parse_dropped(struct tfrc_options *o, const u8 *val, u8 len)
 		o->drops[i] = tfrc_get24(val);
 }
 
+#define DROP_BLOCK		0x80	/* else so many packets less one were delivered */
+#define DROP_CODE_BUFFER	2
+#define DROP_CODE_CORRUPT	3	/* this and greater ones count as a mark */
+#define DROP_CODE_DELIVERED	7	/* corrupt, but the application got it */
+
+/*
+ * Data Dropped (RFC 4340, 11.7) comes again and again until the receiver knows that
+ * it has arrived; only what is acknowledged for the first time is news.
+ */
+static void hc_parse_data_dropped(struct tfrc_options *o, const u8 *val, u8 len)
+{
+	for (; len; len--, val++) {
+		u32 n = (*val & DROP_BLOCK ? *val & 15 : *val) + 1;
+		u32 news = min(n, o->acked - min(o->acked, o->told));
+		u8 code = *val >> 4 & 7;
+
+		o->told += n;
+		if (!(*val & DROP_BLOCK))
+			continue;
+		if (code != DROP_CODE_DELIVERED)
+			o->not_delivered += news;
+		if (code == DROP_CODE_BUFFER)
+			o->dropped += news;
+		else if (code >= DROP_CODE_CORRUPT)
+			o->corrupt += news;
+	}
+}
+
 /* An option of a length that it cannot have is ignored (RFC 4340, 5.8). */
 static void hc_parse_option(struct tfrc_options *o, u8 option, const u8 *val,
 			    u8 len)
 {
 	switch (option) {
+	case DCCPO_DATA_DROPPED:
+		hc_parse_data_dropped(o, val, len);
+		return;
 	case TFRC_OPT_LOSS_EVENT_RATE:
 		if (len != 4)
 			return;
@@ -594,11 +641,18 @@ static void hc_parse(struct tfrc_options *o, const struct sk_buff *skb)
 			dccp_hdr(skb)->dccph_doff * 4;
 
 	o->seen = 0;
+	o->slow = false;
+	o->told = 0;
+	o->dropped = 0;
+	o->corrupt = 0;
+	o->not_delivered = 0;
 	while (at < end) {
 		u8 option = *at++, len;
 
-		if (option <= DCCPO_MAX_RESERVED)
-			continue;		/* of one byte */
+		if (option <= DCCPO_MAX_RESERVED) {	/* of one byte */
+			o->slow |= option == DCCPO_SLOW_RECEIVER;
+			continue;
+		}
 		if (at == end || *at < 2 || *at - 1 > end - at)
 			return;
 		len = *at++ - 2;
@@ -698,6 +752,8 @@ static void tfrc_hc_tx_packet_recv(struct sock *sk, struct sk_buff *skb)
 
 	if (type != DCCP_PKT_ACK && type != DCCP_PKT_DATAACK)
 		return;
+	o.acked = clamp_t(s64, tfrc_seq_diff(hc->feedback_seen ? hc->ackno : dp->dccps_iss,
+					     ackno), 0, U32_MAX);
 	hc_parse(&o, skb);
 	if (!hc_is_feedback(method, &o) || !hc->tx.started)
 		return;
@@ -724,6 +780,11 @@ static void tfrc_hc_tx_packet_recv(struct sock *sk, struct sk_buff *skb)
 		tfrc_tx_acked_wc(&hc->tx, wc, now);
 	}
 	fb.x_recv = o.x_recv;
+	fb.slow = o.slow;
+	fb.dropped = o.dropped;
+	fb.corrupt = o.corrupt;
+	hc->slow = o.slow;
+	hc->dropped += o.not_delivered;
 	hc_loss_report(hc, method, &o, wc, &fb);
 	tfrc_tx_feedback(&hc->tx, &fb, now);
 	trace_tfrc_feedback(sk, method->ccid, &hc->tx, fb.x_recv, fb.rtt,
@@ -735,6 +796,11 @@ static void tfrc_hc_tx_packet_recv(struct sock *sk, struct sk_buff *skb)
 		hc_dequeue(sk);
 	else
 		hc_arm(hc);
+}
+
+static u32 tfrc_hc_tx_rtt(struct sock *sk)
+{
+	return hc_tx(sk)->tx.rtt;
 }
 
 static void tfrc_hc_tx_get_info(struct sock *sk, struct tcp_info *info)
@@ -758,7 +824,8 @@ static void hc_tx_info(const struct tfrc_hc_tx *hc, u8 ccid,
 {
 	const struct tfrc_tx *tx = &hc->tx;
 	u64 x_recv = tfrc_tx_x_recv(tx);
-	bool loss = tx->pinv != TFRC_PINV_NONE;
+	u32 pinv = tfrc_tx_mean_interval(tx);
+	bool loss = pinv != TFRC_PINV_NONE;
 
 	*info = (struct tfrc_tx_info_ext){
 		.x		= tx->x,
@@ -766,7 +833,7 @@ static void hc_tx_info(const struct tfrc_hc_tx *hc, u8 ccid,
 		.x_calc		= loss ? min_t(u64, U32_MAX, tx->x_calc >>
 					       TFRC_RATE_SHIFT) : 0,
 		.rtt		= tx->rtt,
-		.p		= tfrc_millionths(tx->pinv),
+		.p		= tfrc_millionths(pinv),
 		.rto		= tfrc_tx_rto(tx),
 		.ipi		= div_u64(tfrc_spacing(tfrc_mean(tx->s_mean),
 						       tx->x_inst), 1000),
@@ -780,9 +847,11 @@ static void hc_tx_info(const struct tfrc_hc_tx *hc, u8 ccid,
 		.ccid		= ccid,
 		.slow_start	= !loss,
 		.data_limited	= tx->data_limited,
-		.loss_interval	= loss ? tx->pinv >> TFRC_PINV_SHIFT : 0,
+		.loss_interval	= loss ? pinv >> TFRC_PINV_SHIFT : 0,
 		.nofeedback	= tx->nofeedback,
 		.feedback	= tx->feedback,
+		.slow_receiver	= hc->slow,
+		.dropped	= hc->dropped,
 	};
 	info->packet = tfrc_tx_packet(tx, info->interval);
 }
@@ -804,6 +873,8 @@ static int tfrc_hc_tx_getsockopt(struct sock *sk, const int optname, int len,
 				 u32 __user *optval, int __user *optlen)
 {
 	const size_t at = offsetof(struct tfrc_tx_info_ext, interval);
+	/* What programs have that were built with the structure as it was first. */
+	const int first = offsetofend(struct tfrc_tx_info_ext, feedback);
 	struct tfrc_hc_tx *hc = hc_tx(sk);
 	struct tfrc_tx_info_ext info = {};
 	int size = sizeof(u32);
@@ -818,9 +889,9 @@ static int tfrc_hc_tx_getsockopt(struct sock *sk, const int optname, int len,
 			return -EINVAL;
 		size = sizeof(info);
 		val = &info;
-		if (len >= size && copy_from_user(&info.interval,
-						  (u8 __user *)optval + at,
-						  sizeof(info.interval)))
+		if (len >= first && copy_from_user(&info.interval,
+						   (u8 __user *)optval + at,
+						   sizeof(info.interval)))
 			return -EFAULT;
 		hc_tx_info(hc, hc_tx_method(sk)->ccid, &info);
 		break;
@@ -968,6 +1039,22 @@ static bool hc_wait_for_data(struct sock *sk, u64 now)
 	return true;
 }
 
+/* The sender's options. That of feature 128 has one to three bytes (RFC 6323, 3.2.1). */
+static int tfrc_hc_rx_parse(struct sock *sk, u8 type, u8 option, u8 *val, u8 len)
+{
+	u32 us = 0;
+	u8 i;
+
+	if (option != TFRC_OPT_RTT_ESTIMATE || !dccp_sk(sk)->dccps_recv_rtt)
+		return 0;
+	if (len < 1 || len > 3)
+		return -EINVAL;		/* resets the connection */
+	for (i = 0; i < len; i++)
+		us = us << 8 | val[i];
+	tfrc_rx_rtt_estimate(&hc_rx(sk)->rx, us, ktime_get_ns());
+	return 0;
+}
+
 static void tfrc_hc_rx_packet_recv(struct sock *sk, struct sk_buff *skb)
 {
 	struct dccp_sock *dp = dccp_sk(sk);
@@ -983,7 +1070,10 @@ static void tfrc_hc_rx_packet_recv(struct sock *sk, struct sk_buff *skb)
 	struct tfrc_params par = rx->par;
 	u64 now = ktime_get_ns();
 	enum tfrc_feedback why;
+	u32 rtt = dp->dccps_syn_rtt;
 
+	if (rx->rtt_known || !rtt)
+		rtt = rx->rtt;
 	if (pkt.data)
 		pkt.size = skb->len - dccp_hdr(skb)->dccph_doff * 4;
 	/*
@@ -992,8 +1082,7 @@ static void tfrc_hc_rx_packet_recv(struct sock *sk, struct sk_buff *skb)
 	 */
 	if (dp->dccps_role == DCCP_ROLE_SERVER && !rx->n_waiting &&
 	    rx->last.seq == rx->first_seq)
-		tfrc_rx_init(rx, rx->method, &par, dp->dccps_osr,
-			     dp->dccps_syn_rtt ?: rx->rtt);
+		tfrc_rx_init(rx, rx->method, &par, dp->dccps_osr, rtt);
 	why = tfrc_rx_packet(rx, &pkt, dccp_hdr(skb)->dccph_ccval, now);
 	if (why == TFRC_FEEDBACK_NONE)
 		return;
@@ -1014,6 +1103,15 @@ static int hc_insert_elapsed(struct sk_buff *skb, u64 time)
 					  sizeof(val));
 	return dccp_insert_option(skb, DCCPO_ELAPSED_TIME, &brief,
 				  sizeof(brief));
+}
+
+static int hc_insert_slow_receiver(struct sk_buff *skb)
+{
+	if (DCCP_SKB_CB(skb)->dccpd_opt_len >= DCCP_MAX_OPT_LEN)
+		return -1;
+	DCCP_SKB_CB(skb)->dccpd_opt_len++;
+	*(u8 *)skb_push(skb, 1) = DCCPO_SLOW_RECEIVER;
+	return 0;
 }
 
 /*
@@ -1055,6 +1153,8 @@ static int tfrc_hc_rx_insert(struct sock *sk, struct sk_buff *skb)
 	if (dccp_insert_option(skb, TFRC_OPT_RECEIVE_RATE, &val, sizeof(val)))
 		return -1;
 	if (hc_insert_elapsed(skb, div_u64(now - rx->t_high, 10000)))
+		return -1;
+	if (hc->slow && hc_insert_slow_receiver(skb))
 		return -1;
 	len = tfrc_rx_intervals(rx, dccp_sk(sk)->dccps_gsr, most, data);
 	if (dccp_insert_option(skb, TFRC_OPT_LOSS_INTERVALS, data, len))
@@ -1103,7 +1203,8 @@ static void hc_rx_info(const struct tfrc_rx *rx, struct tfrc_rx_info_ext *info)
 static int tfrc_hc_rx_getsockopt(struct sock *sk, const int optname, int len,
 				 u32 __user *optval, int __user *optlen)
 {
-	const struct tfrc_rx *rx = &hc_rx(sk)->rx;
+	const struct tfrc_hc_rx *hc = hc_rx(sk);
+	const struct tfrc_rx *rx = &hc->rx;
 	struct tfrc_rx_info_ext info;
 	int size = sizeof(u32);
 	const void *val;
@@ -1130,6 +1231,9 @@ static int tfrc_hc_rx_getsockopt(struct sock *sk, const int optname, int len,
 	case DCCP_SOCKOPT_TFRC_RX_VARIANT:
 		number = rx->par.variant;
 		break;
+	case DCCP_SOCKOPT_TFRC_RX_SLOW:
+		number = hc->slow;
+		break;
 	default:
 		return -ENOPROTOOPT;
 	}
@@ -1139,7 +1243,8 @@ static int tfrc_hc_rx_getsockopt(struct sock *sk, const int optname, int len,
 static int tfrc_hc_rx_setsockopt(struct sock *sk, int optname, u32 val,
 				 bool admin)
 {
-	struct tfrc_rx *rx = &hc_rx(sk)->rx;
+	struct tfrc_hc_rx *hc = hc_rx(sk);
+	struct tfrc_rx *rx = &hc->rx;
 	struct tfrc_params def;
 	u32 number;
 	int err;
@@ -1169,6 +1274,11 @@ static int tfrc_hc_rx_setsockopt(struct sock *sk, int optname, u32 val,
 		if (!err)
 			rx->par.variant = number;
 		return err;
+	case DCCP_SOCKOPT_TFRC_RX_SLOW:
+		err = tfrc_set_u32(&number, val, 0, 1, 0, 1, admin);
+		if (!err)
+			hc->slow = number;
+		return err;
 	default:
 		return -ENOPROTOOPT;
 	}
@@ -1181,11 +1291,12 @@ static int tfrc_hc_rx_setsockopt(struct sock *sk, int optname, u32 val,
  * has to count what is no data; and CE is understood. A peer's CCID 4 may do
  * without the Loss Event Rate, as loss intervals are enough.
  */
-#define RX_FEATURES(rate_is_mandatory) {				\
+#define RX_FEATURES(rate_is_mandatory, more) {				\
 	{ DCCPF_SEND_ACK_VECTOR, true,  false, 0 },			\
 	{ DCCPF_SEND_LEV_RATE,	 true,  rate_is_mandatory, 1 },		\
 	{ DCCPF_SEND_NDP_COUNT,	 false, true,  1 },			\
 	{ DCCPF_ECN_INCAPABLE,	 true,  false, 0 },			\
+	{ more,			 false, false, 1 },			\
 	{ } }
 
 #define TX_FEATURES(rate_is_mandatory) {				\
@@ -1195,20 +1306,40 @@ static int tfrc_hc_rx_setsockopt(struct sock *sk, int optname, u32 val,
 	{ DCCPF_SEND_NDP_COUNT,	 true,  false, 1 },			\
 	{ } }
 
-static const struct ccid_dependency rx_features[] = RX_FEATURES(true);
-static const struct ccid_dependency tx_features[] = TX_FEATURES(true);
-static const struct ccid_dependency rx_features_sp[] = RX_FEATURES(false);
-static const struct ccid_dependency tx_features_sp[] = TX_FEATURES(false);
+/* By whether the sender counts, and whether to ask for its round-trip time. */
+static const struct ccid_dependency rx_features[2][2][6] = {
+	{ RX_FEATURES(true, 0), RX_FEATURES(true, DCCPF_SEND_RTT) },
+	{ RX_FEATURES(false, 0), RX_FEATURES(false, DCCPF_SEND_RTT) },
+};
+
+static const struct ccid_dependency tx_features[2][5] = {
+	TX_FEATURES(true), TX_FEATURES(false),
+};
+
+/* What may change with module parameters. */
+static void tfrc_update_ops(void)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(tfrc_ops); i++) {
+		bool sp = methods[i]->sender_counts;
+
+		WRITE_ONCE(tfrc_ops[i].ccid_restricted,
+			   methods[i]->ccid >= EXPERIMENTAL && !experimental);
+		WRITE_ONCE(tfrc_ops[i].ccid_deps[0],
+			   rx_features[sp][rtt_estimate]);
+	}
+}
 
 static const struct ccid_operations tfrc_template = {
 	.owner			  = THIS_MODULE,
-	.ccid_deps		  = { rx_features, tx_features },
 	.ccid_hc_tx_obj_size	  = sizeof(struct tfrc_hc_tx),
 	.ccid_hc_tx_init	  = tfrc_hc_tx_init,
 	.ccid_hc_tx_exit	  = tfrc_hc_tx_exit,
 	.ccid_hc_tx_send_packet	  = tfrc_hc_tx_send,
 	.ccid_hc_tx_packet_sent	  = tfrc_hc_tx_packet_sent,
 	.ccid_hc_tx_packet_recv	  = tfrc_hc_tx_packet_recv,
+	.ccid_hc_tx_rtt		  = tfrc_hc_tx_rtt,
 	.ccid_hc_tx_deferred	  = tfrc_hc_tx_deferred,
 	.ccid_hc_tx_get_info	  = tfrc_hc_tx_get_info,
 	.ccid_hc_tx_getsockopt	  = tfrc_hc_tx_getsockopt,
@@ -1217,6 +1348,7 @@ static const struct ccid_operations tfrc_template = {
 	.ccid_hc_rx_init	  = tfrc_hc_rx_init,
 	.ccid_hc_rx_insert_options = tfrc_hc_rx_insert,
 	.ccid_hc_rx_packet_recv	  = tfrc_hc_rx_packet_recv,
+	.ccid_hc_rx_parse_options = tfrc_hc_rx_parse,
 	.ccid_hc_rx_get_info	  = tfrc_hc_rx_get_info,
 	.ccid_hc_rx_getsockopt	  = tfrc_hc_rx_getsockopt,
 	.ccid_hc_rx_setsockopt	  = tfrc_hc_rx_setsockopt,
@@ -1238,6 +1370,7 @@ static int __init tfrc_init(void)
 
 	BUILD_BUG_ON(offsetof(struct tfrc_tx_info_ext, size) !=
 		     offsetofend(struct tfrc_tx_info, tfrctx_ipi));
+	BUILD_BUG_ON(offsetofend(struct tfrc_tx_info_ext, feedback) != 88);
 	BUILD_BUG_ON(offsetof(struct tfrc_rx_info_ext, size) !=
 		     sizeof(struct tfrc_rx_info));
 
@@ -1246,12 +1379,10 @@ static int __init tfrc_init(void)
 		tfrc_ops[i].ccid_id = methods[i]->ccid;
 		tfrc_ops[i].ccid_name = methods[i]->name;
 		tfrc_ops[i].ccid_hc_rx_obj_size += methods[i]->state;
-		if (methods[i]->sender_counts) {
-			tfrc_ops[i].ccid_deps[0] = rx_features_sp;
-			tfrc_ops[i].ccid_deps[1] = tx_features_sp;
-		}
+		tfrc_ops[i].ccid_deps[1] =
+			tx_features[methods[i]->sender_counts];
 	}
-	tfrc_restrict_ccids();
+	tfrc_update_ops();
 	for (i = 0; i < ARRAY_SIZE(tfrc_ops); i++) {
 		err = ccid_register(&tfrc_ops[i]);
 		if (err) {

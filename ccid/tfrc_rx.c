@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The receiver of TFRC (RFC 5348, 5 and 6; RFC 4342, 6, 8 and 10).
+ * The receiver of TFRC (RFC 5348, 5 and 6; RFC 4342, 6, 8 and 10; RFC 6323).
  *
  * Sequence space is decided from the bottom up. A packet that follows the last
  * one decided, or after a gap of packets without data, is taken at once. One
@@ -34,7 +34,9 @@ void tfrc_rx_init(struct tfrc_rx *rx, const struct tfrc_method *method,
 
 static u32 rx_rtt(const struct tfrc_rx *rx)
 {
-	return rx->rtt ?: TFRC_RTT_FALLBACK;
+	if (rx->rtt)
+		return rx->rtt;
+	return rx->rtt_told ? TFRC_RTT_UNTOLD : TFRC_RTT_FALLBACK;
 }
 
 /* Times that are not long ago are kept as 32 bits, in units of 256 ns. */
@@ -380,6 +382,34 @@ static void rx_sample_rtt(struct tfrc_rx *rx, u32 ahead, u64 now)
 		rx_rtt_sample(rx, pause, 5);
 }
 
+/**
+ * tfrc_rx_rtt_estimate() - the sender tells its round-trip time, RFC 6323
+ * @rx: receiver
+ * @us: value of the option; 0 and TFRC_RTT_SPIKE are no number
+ * @now: time
+ *
+ * While it tells no number, the estimate is doubled, each time that it has passed, up
+ * to TFRC_RTT_MAX; the RFC (3.4) goes on to 64 s.
+ */
+void tfrc_rx_rtt_estimate(struct tfrc_rx *rx, u32 us, u64 now)
+{
+	rx->rtt_told = true;
+	if (us && us < TFRC_RTT_SPIKE) {
+		us = clamp(us, TFRC_RTT_MIN, TFRC_RTT_MAX);
+		rx->rtt = rx->rtt_known ? tfrc_ewma(rx->rtt, us, 9) : us;
+		rx->rtt_known = true;
+		rx->rtt_missing = false;
+		return;
+	}
+	if (rx->rtt_missing) {
+		if (rx_since(rx->t_missing, now) <= 1000ULL * rx_rtt(rx))
+			return;
+		rx->rtt = min(2 * rx_rtt(rx), TFRC_RTT_MAX);
+	}
+	rx->rtt_missing = true;
+	rx->t_missing = now >> 8;
+}
+
 /* A data packet that is no duplicate: rate, counters. */
 static void rx_arrived(struct tfrc_rx *rx, struct tfrc_packet *pkt, u8 ccval,
 		       u64 now)
@@ -399,7 +429,7 @@ static void rx_arrived(struct tfrc_rx *rx, struct tfrc_packet *pkt, u8 ccval,
 		rx->seq_data = pkt->seq;
 		rx->wc_high += ahead;
 		pkt->wc = rx->wc_high;
-		if (ahead || !rx->data_seen)
+		if ((ahead || !rx->data_seen) && !rx->rtt_told)
 			rx_sample_rtt(rx, ahead, now);
 	} else {
 		/* The counter never falls with the sequence number. */

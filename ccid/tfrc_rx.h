@@ -62,6 +62,9 @@ enum tfrc_feedback {
  * @waiting: packets above a hole in order of sequence numbers
  * @n_waiting: how many; with the third the hole counts as lost
  * @data_seen: a data packet has come
+ * @rtt_told: the sender tells its round-trip time (RFC 6323), which is @rtt since
+ * @rtt_known: and has told a number
+ * @rtt_missing: since @t_missing, 256 ns, the low bits, it has told none
  * @wc_high: greatest window counter of a data packet
  * @wc_feedback: @wc_high when feedback was sent last
  * @packets_feedback: @packets then
@@ -69,7 +72,8 @@ enum tfrc_feedback {
  * @arrival_wc: the counter that @arrival is for, by its low bits
  * @arrival: when the first packet with that counter came, 256 ns, the low bits;
  *	0: none has
- * @rtt: round-trip time, us
+ * @rtt: round-trip time, us; 0: not known yet
+ * @t_missing: see @rtt_missing; or when @rtt was doubled last
  * @s_mean: mean payload, bytes, Q24.8
  * @bytes: payload received
  * @mark: @bytes and the time, 256 ns, at the last feedback packets, the low bits
@@ -101,6 +105,9 @@ struct tfrc_rx {
 	struct tfrc_packet	waiting[TFRC_NDUPACK];
 	u8			n_waiting;
 	bool			data_seen;
+	bool			rtt_told;
+	bool			rtt_known;
+	bool			rtt_missing;
 
 	u32			wc_high;
 	u32			wc_feedback;
@@ -109,6 +116,7 @@ struct tfrc_rx {
 	u32			arrival_wc[TFRC_COUNTERS];
 	u32			arrival[TFRC_COUNTERS];
 	u32			rtt;
+	u32			t_missing;
 
 	u32			s_mean;
 	u64			bytes;
@@ -141,6 +149,7 @@ void tfrc_rx_init(struct tfrc_rx *rx, const struct tfrc_method *method,
 		  const struct tfrc_params *par, u64 seq, u32 rtt);
 enum tfrc_feedback tfrc_rx_packet(struct tfrc_rx *rx, struct tfrc_packet *pkt,
 				  u8 ccval, u64 now);
+void tfrc_rx_rtt_estimate(struct tfrc_rx *rx, u32 us, u64 now);
 u64 tfrc_rx_may_wait(const struct tfrc_rx *rx, u64 now);
 void tfrc_rx_report(struct tfrc_rx *rx, enum tfrc_feedback why, u64 now);
 u32 tfrc_rx_interval(const struct tfrc_rx *rx, u32 i);
@@ -151,12 +160,16 @@ void tfrc_standard_received(struct tfrc_rx *rx, const struct tfrc_packet *pkt,
 s64 tfrc_standard_lost(struct tfrc_rx *rx, const struct tfrc_hole *hole);
 u32 tfrc_standard_length(const struct tfrc_rx *rx, bool is_short);
 
-/* Options, RFC 4342, 8 and RFC 5622, 8. */
+/* Options, RFC 6323, 3.2, RFC 4342, 8 and RFC 5622, 8. */
+#define TFRC_OPT_RTT_ESTIMATE		128
 #define TFRC_OPT_LOSS_EVENT_RATE	192
 #define TFRC_OPT_LOSS_INTERVALS		193
 #define TFRC_OPT_RECEIVE_RATE		194
 #define TFRC_OPT_DROPPED_PACKETS	195
 #define TFRC_OPT_MEAN_INTERVAL		196	/* ours, of 248 to 253: 1/p, Q24.8 */
+
+/* No number, but that the round-trip time is longer than the option can say. */
+#define TFRC_RTT_SPIKE		0xffffffU
 
 /* Intervals that change from one periodic feedback to the next, at most. */
 #define TFRC_INTERVALS_BRIEF		2U

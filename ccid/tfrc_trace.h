@@ -125,7 +125,7 @@ TRACE_EVENT(tfrc_feedback,
 		__entry->x_recv = x_recv;
 		__entry->sample = sample;
 		__entry->rtt = tx->rtt;
-		__entry->pinv = tx->pinv;
+		__entry->pinv = tfrc_tx_mean_interval(tx);
 		__entry->s_mean = tx->s_mean;
 		__entry->x = tx->x;
 		__entry->x_calc = tx->x_calc;

@@ -271,6 +271,7 @@ void tfrc_tx_send(struct tfrc_tx *tx, u32 size, bool waited, u64 now)
 		tx->sizes[0].bytes /= 2;
 		tx->sizes[0].packets /= 2;
 	}
+	tx->intact = min(tx->intact + 1, TFRC_COUNT_MAX);
 	if (size) {
 		tx->sizes[0].bytes += size;
 		tx->sizes[0].packets++;
@@ -586,27 +587,109 @@ static void tx_update_n_rtt(struct tfrc_tx *tx, u64 t_sent)
 		tx->n_rtt = tfrc_ewma(tx->n_rtt, n, 9);
 }
 
+/**
+ * tfrc_tx_mean_interval() - 1/p as the sender has it
+ * @tx: sender
+ *
+ * That is the receiver's, but for what it has reported as corrupt.
+ *
+ * Return: packets, Q24.8; TFRC_PINV_NONE: no loss yet.
+ */
+u32 tfrc_tx_mean_interval(const struct tfrc_tx *tx)
+{
+	u64 gap = tx->corrupt_gap, pinv = tx->pinv;
+
+	if (!gap)
+		return pinv;
+	/* As with loss intervals, the open one counts if it makes the mean longer. */
+	if ((u64)tx->intact << TFRC_PINV_SHIFT > gap)
+		gap = tfrc_ewma(gap, tx->intact << TFRC_PINV_SHIFT, 8);
+	if (pinv == TFRC_PINV_NONE)
+		return gap;
+	return max_t(u64, div64_u64(pinv * gap, pinv + gap), TFRC_PINV_ONE);
+}
+
 /* The equation's rate, less what headers take (RFC 4828, 3). */
 static void tx_update_x_calc(struct tfrc_tx *tx)
 {
-	u32 s = tfrc_mean(tx->s_mean), pinv = tx->pinv;
+	u32 s = tfrc_mean(tx->s_mean), pinv = tfrc_tx_mean_interval(tx);
+	bool loss = pinv != TFRC_PINV_NONE;
 
-	if (tx->unbias && pinv != TFRC_PINV_NONE)
+	if (tx->unbias && loss)
 		pinv = tx->unbias(tx, pinv);
 	tx->x_calc = tfrc_rate(tfrc_tx_segment(tx), tx_rtt(tx), pinv);
-	if (tx->par.header && tx->pinv != TFRC_PINV_NONE)
+	if (tx->par.header && loss)
 		tx->x_calc = div_u64(tx->x_calc * s, s + tx->par.header);
 }
 
 /* RFC 5348, 4.3 (4), with recv_limit known. */
 static void tx_update_x(struct tfrc_tx *tx, u64 recv_limit, u64 now)
 {
-	if (tx->pinv != TFRC_PINV_NONE) {
+	if (tfrc_tx_mean_interval(tx) != TFRC_PINV_NONE) {
 		tx_set_rate(tx, min(tx->x_calc, recv_limit));
 	} else if (now - tx->t_doubled >= 1000ULL * tx->rtt) {
 		tx_set_rate(tx, max(min(2 * tx->x, recv_limit), tx_initial_rate(tx)));
 		tx->t_doubled = now;
 	}
+}
+
+/* Times of the last 1099 s, kept as 32 bits, in units of 256 ns. */
+static u64 tx_since(u32 then, u64 now)
+{
+	return (u64)((u32)(now >> 8) - then) << 8;
+}
+
+/*
+ * What a receiver drops that has got it does not count in its loss events. Drop
+ * Codes 3 to 7 do count as marks (RFC 4340, 11.7.2): they are events of their own,
+ * one in a round trip at most, whose rate adds to that of the others.
+ *
+ * Return: whether one begins.
+ */
+static bool tx_note_corrupt(struct tfrc_tx *tx, const struct tfrc_feedback_in *fb,
+			    u64 now)
+{
+	u32 gap = tx->corrupt_gap;
+
+	if (!fb->corrupt)
+		return false;
+	if (gap && tx_since(tx->t_corrupt, now) < 1000ULL * tx_rtt(tx))
+		return false;
+	tx->corrupt_gap = tfrc_ewma(gap, max(tx->intact, 1U) << TFRC_PINV_SHIFT, 8);
+	tx->t_corrupt = now >> 8;
+	tx->intact = 0;
+	return true;
+}
+
+/*
+ * RFC 4342, 5.2: no more than the receive rate for a round trip, if the receiver
+ * is slow, and a packet per round trip less for each that it had no room for. The RFC
+ * lowers X_recv to half of that, which the greatest of several receive rates (RFC
+ * 5348, 4.3) would undo; here it is X that is limited. While it is, being slow changes
+ * nothing: what is received is of before, or varies.
+ *
+ * @x_before: X when this feedback came, for where there is no receive rate yet
+ */
+static void tx_spare_receiver(struct tfrc_tx *tx, const struct tfrc_feedback_in *fb,
+			      u64 x_before, u64 now)
+{
+	u64 rtt = 1000ULL * tx_rtt(tx), age = tx_since(tx->t_drop, now), x, one, limit;
+
+	if (age >= 2 * rtt)
+		tx->x_drop = 0;
+	if (fb->slow || fb->dropped) {
+		x = fb->x_recv ?: x_before >> TFRC_RATE_SHIFT;
+		one = tfrc_bytes_rate(tfrc_mean(tx->s_mean), rtt) >> TFRC_RATE_SHIFT;
+		x = clamp_t(u64, max(x - min(x, one * fb->dropped), min(x, one)),
+			    1, U32_MAX);
+		if (!tx->x_drop || (fb->dropped && x < tx->x_drop))
+			tx->x_drop = x;
+		tx->t_drop = now >> 8;
+		age = 0;
+	}
+	limit = (u64)tx->x_drop << TFRC_RATE_SHIFT;
+	if (limit && age < rtt && tx->x > limit)
+		tx_set_rate(tx, limit);
 }
 
 static u64 tx_recv_limit(struct tfrc_tx *tx, const struct tfrc_feedback_in *fb,
@@ -672,6 +755,7 @@ void tfrc_tx_feedback(struct tfrc_tx *tx, const struct tfrc_feedback_in *fb,
 {
 	bool loss = fb->new_event || fb->pinv < tx->pinv;
 	bool first_rtt = !tx->rtt;
+	u64 x_before = tx->x;
 	u32 root = 0;
 
 	tx->feedback++;
@@ -682,6 +766,7 @@ void tfrc_tx_feedback(struct tfrc_tx *tx, const struct tfrc_feedback_in *fb,
 		tx->r_sqmean = tfrc_ewma(tx->r_sqmean, root, 9);
 	}
 	tx->pinv = fb->pinv;
+	loss |= tx_note_corrupt(tx, fb, now);
 	tx_update_s_mean(tx, loss);
 	if (!tx->rtt) {
 		tx_set_nofeedback(tx, now);
@@ -699,6 +784,7 @@ void tfrc_tx_feedback(struct tfrc_tx *tx, const struct tfrc_feedback_in *fb,
 	} else {
 		tx_update_x(tx, tx_recv_limit(tx, fb, loss, now), now);
 	}
+	tx_spare_receiver(tx, fb, x_before, now);
 	tx->had_feedback = true;
 	/* RFC 5348, 4.5. */
 	if (root)
@@ -715,7 +801,7 @@ void tfrc_tx_feedback(struct tfrc_tx *tx, const struct tfrc_feedback_in *fb,
 void tfrc_tx_expired(struct tfrc_tx *tx, u64 now)
 {
 	u64 x_recv = tfrc_tx_x_recv(tx), recover = 0, limit;
-	bool slow_start = tx->pinv == TFRC_PINV_NONE;
+	bool slow_start = tfrc_tx_mean_interval(tx) == TFRC_PINV_NONE;
 
 	tx->nofeedback++;
 	if (tx->rtt)

@@ -35,6 +35,9 @@
  * @rtt: sample, us; 0 if there is none
  * @t_sent: when the packet was sent that it acknowledges, 0 if unknown
  * @new_event: it reports a loss event that no earlier one did
+ * @slow: the receiver cannot keep up (Slow Receiver)
+ * @dropped: packets that the receiver's buffer had no room for, as far as that is news
+ * @corrupt: those with Drop Codes that count as marks
  */
 struct tfrc_feedback_in {
 	u32	x_recv;
@@ -42,6 +45,9 @@ struct tfrc_feedback_in {
 	u32	rtt;
 	u64	t_sent;
 	bool	new_event;
+	bool	slow;
+	u32	dropped;
+	u32	corrupt;
 };
 
 /**
@@ -101,6 +107,12 @@ struct tfrc_sent {
  * @x_recv_set: receive rates and when they came; the initial one is infinite
  * @n_recv: how many
  * @pinv: 1/p, Q24.8, as reported
+ * @corrupt_gap: mean interval between events of corrupt packets, Q24.8; 0: none
+ * @intact: packets sent since the last such event
+ * @t_corrupt: when that was, 256 ns, the low bits
+ * @x_drop: limit of @x for a round trip for the sake of the receiver, bytes/s;
+ *	0: none was set since @t_drop
+ * @t_drop: when it was set, 256 ns, the low bits
  * @unbias: what to make of it in the equation; NULL: that is it
  * @n_rtt: packets sent in a round trip, on average, Q24.8, if there is @unbias
  * @rtt: round-trip time R, us; 0 before the first sample
@@ -159,6 +171,11 @@ struct tfrc_tx {
 	bool			data_limited;
 	bool			idle;
 	u32			pinv;
+	u32			corrupt_gap;
+	u32			intact;
+	u32			t_corrupt;
+	u32			x_drop;
+	u32			t_drop;
 	u32			n_rtt;
 	u32			(*unbias)(const struct tfrc_tx *tx, u32 pinv);
 	u32			rtt;
@@ -217,6 +234,7 @@ void tfrc_tx_feedback(struct tfrc_tx *tx, const struct tfrc_feedback_in *fb,
 void tfrc_tx_expired(struct tfrc_tx *tx, u64 now);
 u64 tfrc_tx_x_recv(const struct tfrc_tx *tx);
 u32 tfrc_tx_segment(const struct tfrc_tx *tx);
+u32 tfrc_tx_mean_interval(const struct tfrc_tx *tx);
 u32 tfrc_tx_rto(const struct tfrc_tx *tx);
 u32 tfrc_tx_flight(const struct tfrc_tx *tx);
 u32 tfrc_tx_packet(const struct tfrc_tx *tx, u32 us);

@@ -4,7 +4,7 @@
 # vm: --append slub_debug=FZPU,ccid*,DCCP*,dccp*,kmalloc-8,kmalloc-16,kmalloc-32,kmalloc-64,kmalloc-96,kmalloc-128
 """Garbage in live calls: dccpmangle stands between the ends, who must bear it.
 
-For each CCID three things. The sweep: options 192 to 196 with every length from
+For each CCID three things. The sweep: options 192 to 196, 40 and 128 with every length from
 0 to 16, filled with zeros, ones and random bytes, on all packets of a call, of
 every type. Then garbage that a receiver has to ignore: the calls go on, and get
 their rate back. Then garbage that may end calls: a new one works.
@@ -32,8 +32,8 @@ CALLS = 3
 EVERY = 0.04  # s between two packets of a call, each way
 SIZE = 160
 SWEEP = 20000  # client port of the first call of a sweep
-VARIANTS = 5 * 17 * 3
-TX_INFO = 88  # size of struct tfrc_tx_info_ext
+VARIANTS = 7 * 17 * 3
+TX_INFO = 96  # size of struct tfrc_tx_info_ext
 SERVER_TIMEWAIT = 6  # socket option; if not set, a server closes with CloseReq
 RECOVERY = 250  # from a packet in 64 s, which a forged feedback may ask for, the rate doubles with each packet
 
@@ -250,6 +250,11 @@ def stop(call):
     raise Ended(f"ends of the call: {errors}")
 
 
+def ask_for_rtt(on):
+    with open("/sys/module/dccp_tfrc/parameters/rtt_estimate", "w", encoding="ascii") as f:
+        f.write(on)
+
+
 def attack(ccid, hostile, listener):
     """Calls under fire, and when it is over."""
     calls = [Call(listener, ccid) for _ in range(CALLS)]
@@ -267,6 +272,8 @@ def attack(ccid, hostile, listener):
             failed[0] += 1
             call.close()
 
+    if hostile:
+        ask_for_rtt("Y")  # what is asked for, and wrong, ends a call
     mangle = Mangle(f"-n {COUNT[ccid]} -s {SEED * 1000 + ccid} {'-x' if hostile else ''}")
     done = None
     try:
@@ -306,6 +313,7 @@ def attack(ccid, hostile, listener):
         tap.ok(False, f"CCID {ccid}, {kind}: all calls live", error)
         if not done:
             mangle.process.kill()
+    ask_for_rtt("N")
     forwarding(1)
     for call in calls:
         call.close()
@@ -335,7 +343,7 @@ def sweep(ccid, listener):
     silent = []
     order = list(range(VARIANTS))
     random.Random(SEED).shuffle(order)
-    for number, variant in enumerate(order if ccid == 4 and LONG else order[::4]):
+    for number, variant in enumerate(order if ccid == 4 and LONG else order[::6]):
         client = dccp.sock("a", ccid=[ccid])
         client.bind(("", SWEEP + variant))
         server = None

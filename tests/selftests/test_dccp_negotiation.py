@@ -611,6 +611,7 @@ class FakeServer:
     def close(self):
         self.ears.close()
         self.mouth.close()
+        run(f"ip route del {self.address} via 10.0.2.1", ns="r")
 
 
 # What is said of the CCIDs, what comes after it, and the client's possible errors
@@ -669,6 +670,224 @@ def hostile_servers():
     sysctl("request_retries", 6)
 
 
+class FakeClient(FakeServer):
+    """A client at an address that nobody has, of a listener in a."""
+
+    port = 3000
+
+    def __init__(self, listener, ccid, more=b"", rtt=None):
+        super().__init__()
+        self.to = dccp.ADDRESS["a"][socket.AF_INET]
+        FakeClient.port += 1
+        self.seq = 1 << 40
+        offer = option(CHANGE_L, [ccid]) + option(CHANGE_R, [ccid])
+        self.send(REQUEST, struct.pack("!I", 42), offer + more)
+        response = self.receive(RESPONSE)
+        self.said = response[28 : response[4] * 4]
+        self.acked = int.from_bytes(response[10:16], "big")
+        # As of a Request, whose options begin where its service code ends.
+        changes = response[:4] + bytes([response[4] - 2]) + response[5:20] + response[28:]
+        confirmed = confirmations(changes)
+        if rtt is not None:
+            confirmed[CONFIRM_L, SEND_RTT] = option(CONFIRM_L, rtt, SEND_RTT)
+        self.ack(b"".join(confirmed.values()))
+        listener.settimeout(10)
+        self.server = listener.accept()[0]
+
+    def send(self, kind, body=b"", options_=b"", data=b""):
+        self.seq += 1
+        dccp_packet = packet(kind, self.port, dccp.PORT, self.seq, body, options_) + data
+        dccp_packet = with_checksum(dccp_packet, self.address, self.to)
+        addresses = socket.inet_aton(self.address) + socket.inet_aton(self.to)
+        header = struct.pack("!BBHHHBBH", 0x45, 0, 0, 0, 0, 64, dccp.IPPROTO_DCCP, 0)
+        self.mouth.sendto(header + addresses + dccp_packet, (self.to, 0))
+
+    def ack(self, options_=b""):
+        number = struct.pack("!HHI", 0, self.acked >> 32, self.acked & 0xFFFFFFFF)
+        self.send(ACK, number, options_)
+
+    def receive(self, *kinds):
+        """The next packet of these kinds, which will be acknowledged."""
+        while True:
+            got = self.ears.recv(4000)
+            if got[9] == dccp.IPPROTO_DCCP and got[22:24] == struct.pack("!H", self.port):
+                got = got[20:]
+                self.acked = int.from_bytes(got[10:16], "big")
+                if got[8] >> 1 & 15 in kinds:
+                    return got
+
+    def close(self):
+        self.server.close()
+        super().close()
+
+
+DATA, DATAACK = 2, 4
+SEND_RTT = 128
+
+
+def data_options(data):
+    """{number: value} of the options of a Data or DataAck."""
+    rest, found = data[{DATA: 16, DATAACK: 24}[data[8] >> 1 & 15] : data[4] * 4], {}
+    while rest:
+        if rest[0] < 32:
+            rest = rest[1:]
+            continue
+        found[rest[0]] = rest[2 : rest[1]]
+        rest = rest[rest[1] :]
+    return found
+
+
+def feedback(client, x_recv, more=b""):
+    """As from a receiver that has found no loss."""
+    options_ = bytes([192, 6, 255, 255, 255, 255, 43, 4, 0, 0])
+    options_ += bytes([193, 12, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 194, 6]) + struct.pack("!I", x_recv)
+    client.ack(more + options_)
+
+
+def tx_info(s):
+    """(allowed rate in bytes/s, the receiver is slow, 1/p in packets, feedback, dropped)"""
+    info = s.getsockopt(dccp.SOL_DCCP, dccp.CCID_TX_INFO, 200)
+    return (struct.unpack_from("=Q", info)[0] / 64, *struct.unpack_from("=BIxxxxII", info, 75))
+
+
+def told_by_hand():
+    """RTT Estimate, Data Dropped and Slow Receiver as no Linux sends them."""
+    parameter = "/sys/module/dccp_tfrc/parameters/rtt_estimate"
+    for ccid in (3, 4, 249):
+        with dccp.listen("a", ccid=[ccid]) as listener:
+            client = FakeClient(listener, ccid, option(CHANGE_R, [1], SEND_RTT))
+            what = f"CCID {ccid}"
+            tap.ok(
+                option(CONFIRM_L, [1, 1], SEND_RTT) in client.said,
+                f"{what}: a sender that is asked will tell its round trip",
+            )
+            tap.ok(
+                option(CHANGE_R, [1], SEND_RTT) not in client.said,
+                f"{what}: its receiver does not ask for one",
+            )
+            client.server.send(bytes(100))
+            told = data_options(client.receive(DATA, DATAACK)).get(SEND_RTT, b"")
+            tap.ok(1 <= len(told) <= 3, f"{what}: and does", told)
+            # What was not asked for is ignored, whatever it looks like.
+            client.send(DATA, options_=bytes([SEND_RTT, 7, 1, 2, 3, 4, 5]), data=b"well")
+            client.server.settimeout(5)
+            tap.ok(client.server.recv(100) == b"well", f"{what}: an option not asked for")
+            if ccid != 3:
+                slow_and_dropped(what, client)
+            client.close()
+
+    with open(parameter, "w", encoding="ascii") as f:
+        f.write("Y")
+    for ccid in (4, 249):
+        for value, good in ((b"", False), (bytes(4), False), (bytes([1, 1]), True)):
+            with dccp.listen("a", ccid=[ccid]) as listener:
+                client = FakeClient(listener, ccid)
+                what = f"CCID {ccid}, RTT Estimate of {len(value)} bytes"
+                tap.ok(
+                    option(CHANGE_R, [1], SEND_RTT) in client.said,
+                    f"{what}: the receiver asks for it",
+                )
+                client.send(DATA, options_=bytes([SEND_RTT, 2 + len(value)]) + value, data=b"1")
+                kind = client.receive(ACK, DATAACK, RESET)
+                reset = kind[8] >> 1 & 15 == RESET and kind[24] == 5 and kind[25] == SEND_RTT
+                tap.ok(reset != good, f"{what}: {'Option Error' if reset else 'taken'}", kind)
+                client.close()
+        # A sender that does not know the feature, or does not want it, is as good.
+        for how, rtt, more in (
+            ("does not know what it is asked for", b"", b""),
+            ("declines", [0, 0], b""),
+            ("declines before it is asked", None, option(CHANGE_L, [0], SEND_RTT)),
+        ):
+            with dccp.listen("a", ccid=[ccid]) as listener:
+                client = FakeClient(listener, ccid, more, rtt)
+                client.send(DATA, data=b"1")
+                kind = client.receive(ACK, DATAACK, RESET)[8] >> 1 & 15
+                tap.ok(kind == ACK, f"CCID {ccid}: a sender {how}", kind)
+                client.close()
+    with open(parameter, "w", encoding="ascii") as f:
+        f.write("N")
+    for ccid in (2, 3, 4):
+        with dccp.listen("a", ccid=[ccid]) as listener:
+            client = FakeClient(listener, ccid, option(CHANGE_L, [1], SEND_RTT))
+            tap.ok(
+                option(CONFIRM_R, b"", SEND_RTT) in client.said,
+                f"CCID {ccid}: a receiver that did not ask is not told",
+            )
+            client.close()
+
+
+def packet_at(s, us, size):
+    """Payload that packets may have at an interval, by a buffer of so many bytes."""
+    buffer = bytearray(size)
+    struct.pack_into("=I", buffer, 52, us)
+    buffer = (ctypes.c_char * size).from_buffer(buffer)
+    length = ctypes.c_int(size)
+    ctypes.CDLL(None).getsockopt(
+        s.fileno(), dccp.SOL_DCCP, dccp.CCID_TX_INFO, buffer, ctypes.byref(length)
+    )
+    return struct.unpack_from("=I", buffer, 48)[0]
+
+
+def slow_and_dropped(what, client):
+    """RFC 4342, 5.2 and RFC 4340, 11.7: what has been acknowledged before is no news."""
+    feedback(client, 0)  # on the first packet
+    for _ in range(12):
+        client.server.send(bytes(100))
+        client.receive(DATA, DATAACK)
+    feedback(client, 50000)
+    time.sleep(0.1)
+    x, slow, mean, n, dropped = tx_info(client.server)
+    tap.ok(n >= 1 and not slow and not dropped, f"{what}: feedback by hand", tx_info(client.server))
+    for _ in range(10):
+        client.server.send(bytes(100))
+        client.receive(DATA, DATAACK)
+    # The newest was delivered, three were dropped in a buffer; then 20, of which six are news;
+    # and then such that count as received.
+    feedback(client, 5000, bytes([40, 6, 0, 0xA2, 0xAF, 0xA3]))
+    time.sleep(0.1)
+    x, slow, mean, n, dropped = tx_info(client.server)
+    tap.ok(
+        dropped == 9 and not slow and x <= 5000 and not mean,
+        f"{what}: of ten packets nine dropped in a buffer; {x:.0f} bytes/s",
+        tx_info(client.server),
+    )
+    feedback(client, 5000, bytes([40, 3, 0xA9]))
+    client.server.send(bytes(100))
+    client.receive(DATA, DATAACK)
+    feedback(client, 4000, bytes([40, 4, 0, 0xAF, 2]))
+    time.sleep(0.1)
+    x, slow, mean, n, dropped = tx_info(client.server)
+    tap.ok(
+        dropped == 9 and slow and x <= 5000,
+        f"{what}: told again, that is no news, but Slow Receiver is; {x:.0f} bytes/s",
+        tx_info(client.server),
+    )
+    for code in (0, 1, 3, 7):
+        client.server.send(bytes(100))
+        client.receive(DATA, DATAACK)
+        feedback(client, 5000, bytes([40, 3, 0x80 | code << 4]))
+        time.sleep(0.2)
+        _, _, mean, _, dropped = tx_info(client.server)
+        tap.ok(
+            bool(mean) == (code > 2) and dropped == 9 + min(code + 1, 3),
+            f"{what}: Drop Code {code} is {'a loss event' if mean else 'none'}",
+            tx_info(client.server),
+        )
+    means = [mean]
+    for _ in range(20):
+        client.server.send(bytes(100))
+        client.receive(DATA, DATAACK)
+        feedback(client, 5000)
+        time.sleep(0.05)
+        means.append(tx_info(client.server)[2])
+    tap.ok(means == sorted(means), f"{what}: without more of them p does not rise", means)
+    for size in (88, 96):
+        small, large = (packet_at(client.server, us, size) for us in (100000, 400000))
+        tap.ok(
+            0 < small < large, f"{what}: an interval in a buffer of {size} bytes", (small, large)
+        )
+
+
 def main():
     dccp.load()
     run("modprobe dccp_tfrc")
@@ -681,6 +900,7 @@ def main():
     restricted()
     hostile_clients()
     hostile_servers()
+    told_by_hand()
     registry()
     autoload()
     pinning()

@@ -31,7 +31,9 @@ LOSS_EVENT_RATE, LOSS_INTERVALS, RECEIVE_RATE, DROPPED_PACKETS, ELAPSED_TIME = (
     195,
     43,
 )
+SLOW_RECEIVER, RTT_ESTIMATE = 2, 128
 MEAN_INTERVAL = 196  # not of CCID 4, which has DROPPED_PACKETS
+RX_SLOW = 133  # a socket option
 FEEDBACK = {LOSS_EVENT_RATE, LOSS_INTERVALS, RECEIVE_RATE, ELAPSED_TIME}
 NOT_ECT, ECT1, ECT0, CE = range(4)
 
@@ -64,6 +66,8 @@ def options_of(data):
     found = []
     while data:
         if data[0] < 32:
+            if data[0] == SLOW_RECEIVER:
+                found.append((SLOW_RECEIVER, b""))
             data = data[1:]
             continue
         found.append((data[0], data[2 : data[1]]))
@@ -466,6 +470,78 @@ def test_rare():
                     )
 
 
+# What the sender tells, and what the receiver asks for
+
+
+def values(packets, number):
+    """Of all options with that number."""
+    return [value for p in packets for kind, value in p.options if kind == number]
+
+
+def test_rtt_estimate():
+    """RFC 6323: who is asked to, tells its round trip with each packet of data."""
+    for name, ccid, on in (*itertools.product(("IPv4",), CCIDS, "YN"), ("IPv6", 4, "Y")):
+        with open("/sys/module/dccp_tfrc/parameters/rtt_estimate", "w", encoding="ascii") as f:
+            f.write(on)
+        with ours(ccid, dccp.FAMILIES[name]) as (c, s), Capture() as capture:
+            stream([c, s], 3)
+            time.sleep(RTT)
+            drain(c, s)
+            rtt = [rx_info(end)["rtt"] / 1e6 for end in (c, s)]
+            nothing_lost(f"{name}, CCID {ccid}, RTT Estimate {on}", c, s)
+        for ns in "ab":
+            what = f"{name}, CCID {ccid}, RTT Estimate {on}, {ns}"
+            packets = [p for p in capture.sent_by(ns) if p.kind in (DATA, DATAACK)]
+            told = values(packets, RTT_ESTIMATE)
+            tap.ok(
+                len(packets) > 100 and len(told) == (len(packets) if on == "Y" else 0),
+                f"{what}: {len(told)} options on {len(packets)} packets of data",
+            )
+            acks = [p for p in capture.sent_by(ns) if p.kind == ACK]
+            tap.ok(not values(acks, RTT_ESTIMATE), f"{what}: none on {len(acks)} acknowledgments")
+            if on == "N":
+                continue
+            # 100 ms are three bytes, of which the first is 1.
+            tap.ok(all(len(v) == 3 and v[0] for v in told), f"{what}: as short as it can be", told)
+            off = [v for v in told[50:] if not near(int.from_bytes(v, "big") / 1e6, RTT, 0.05)]
+            tap.ok(not off, f"{what}: the round trip of the path", off)
+        tap.ok(
+            all(near(r, RTT, 0.05 if on == "Y" else 0.3) for r in rtt),
+            f"{name}, CCID {ccid}, RTT Estimate {on}: {rtt} s is what the receivers have",
+        )
+    with open("/sys/module/dccp_tfrc/parameters/rtt_estimate", "w", encoding="ascii") as f:
+        f.write("N")
+
+
+def test_slow_receiver():
+    """A receiver that cannot keep up gets no more than it got, as long as it says so (RFC 4342, 5.2)."""
+    for ccid in CCIDS:
+        with ours(ccid) as (c, s), Capture() as capture:
+
+            def rate(seconds, end=c, to=s):
+                stream([end], seconds, 0.005, others=[to])
+                info = end.getsockopt(dccp.SOL_DCCP, dccp.CCID_TX_INFO, 200)
+                return struct.unpack_from("=Q", info)[0] / 64, info[75]
+
+            # Min Interval, 10 ms; but for CCID 4, less for larger packets
+            actual = SIZE / 0.01 / (1 if ccid == 4 else 1 - SIZE / 1460)
+            before, no = rate(2)
+            s.setsockopt(dccp.SOL_DCCP, RX_SLOW, struct.pack("=I", 1))
+            slow, yes = rate(2)
+            s.setsockopt(dccp.SOL_DCCP, RX_SLOW, struct.pack("=I", 0))
+            after, again = rate(2)
+        sent = [p for p in capture.sent_by("b") if p.kind == ACK]
+        what = f"CCID {ccid}, Slow Receiver"
+        tap.ok(
+            before > 1.7 * actual and after > 1.7 * actual,
+            f"{what}: {before:.0f} bytes/s are allowed before, {after:.0f} after",
+        )
+        tap.ok(near(slow, actual, 0.1), f"{what}: {slow:.0f} bytes/s for {actual:.0f} meanwhile")
+        said = len(values(sent, SLOW_RECEIVER))
+        tap.ok(said > 10, f"{what}: said {said} times")
+        tap.ok((no, yes, again) == (0, 1, 0), f"{what}: the sender knows", (no, yes, again))
+
+
 # From the first packet on
 
 
@@ -761,6 +837,8 @@ def main(chosen):
         (test_rare, ()),
         (test_format, (net,)),
         (test_counters, ()),
+        (test_rtt_estimate, ()),
+        (test_slow_receiver, ()),
         (test_first_losses, (net,)),
     ):
         if chosen and test.__name__ not in chosen:

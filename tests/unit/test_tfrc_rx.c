@@ -1116,6 +1116,62 @@ static void test_rtt(void)
 	ok(h.rx.rtt == TFRC_RTT_MIN, "RTT: of the handshake, bounded");
 }
 
+/* RFC 6323, 3.4: the sender's word for it, and what to do as long as it has none. */
+static void test_rtt_told(void)
+{
+	double ref = 40000;
+	struct hand h;
+	u32 seq, us, bad = 0;
+	u64 seed = 6323;
+
+	hand_init(&h, &tfrc_standard, 0);
+	tfrc_rx_rtt_estimate(&h.rx, 0, h.now);
+	for (seq = 0; seq < 50; seq++) {
+		h.now += 19 * MSEC;
+		data(&h, seq, seq);
+	}
+	ok(!h.rx.rtt, "RTT told: counters are not asked");
+	data(&h, seq, seq + 4);
+	ok(fabs(h.rx.x_recv - 50000.) < 2500,
+	   "RTT told: half a second until there is a number: %u", h.rx.x_recv);
+
+	h.rx.rtt_missing = false;
+	tfrc_rx_rtt_estimate(&h.rx, 0, h.now);
+	tfrc_rx_rtt_estimate(&h.rx, 0, h.now + 500 * MSEC);
+	bad = h.rx.rtt;
+	tfrc_rx_rtt_estimate(&h.rx, 0, h.now + 501 * MSEC);
+	ok(!bad && h.rx.rtt == 1000000, "RTT told: doubled when that is over");
+	tfrc_rx_rtt_estimate(&h.rx, 40000, h.now + 600 * MSEC);
+	ok(h.rx.rtt == 40000, "RTT told: the first number counts in full");
+
+	for (bad = 0, seq = 0; seq < 1000; seq++) {
+		us = 1 + unit_log_upto(&seed, 2 * TFRC_RTT_MAX);
+		if (us >= TFRC_RTT_SPIKE)
+			continue;
+		ref = .9 * ref + .1 * fmin(fmax(us, TFRC_RTT_MIN), TFRC_RTT_MAX);
+		tfrc_rx_rtt_estimate(&h.rx, us, h.now);
+		bad += fabs(h.rx.rtt - ref) > 6;
+	}
+	ok(!bad, "RTT told: the moving average of RFC 5348, 4.3");
+
+	/* A spike, and then the least number: from 50 ms up to the limit, and back. */
+	hand_init(&h, &tfrc_standard, 0);
+	tfrc_rx_rtt_estimate(&h.rx, 50000, h.now);
+	for (seq = 0, bad = 0; seq < 4000; seq++) {
+		h.now += 20 * MSEC;
+		us = h.rx.rtt;
+		tfrc_rx_rtt_estimate(&h.rx, TFRC_RTT_SPIKE, h.now);
+		bad += h.rx.rtt != us && h.rx.rtt != 2 * us &&
+		       h.rx.rtt != TFRC_RTT_MAX;
+	}
+	ok(!bad && h.rx.rtt == TFRC_RTT_MAX, "RTT told: spikes double it, to the limit");
+	tfrc_rx_rtt_estimate(&h.rx, 1, h.now);
+	us = h.rx.rtt;
+	tfrc_rx_rtt_estimate(&h.rx, 0, h.now + 10 * SEC);
+	ok(us == (9ULL * TFRC_RTT_MAX + TFRC_RTT_MIN + 5) / 10 && h.rx.rtt == us,
+	   "RTT told: after a number there is patience again");
+}
+
 static void test_rate(void)
 {
 	struct hand h;
@@ -1307,6 +1363,7 @@ int main(void)
 	test_periodic();
 	test_costly();
 	test_rtt();
+	test_rtt_told();
 	test_rate();
 	test_long_run();
 	test_hole_cost();

@@ -637,6 +637,110 @@ static void test_first_feedback(void)
 	ok(rate(tx.x) == 1000 / 64., "first feedback: the next one measures");
 }
 
+/* RFC 4342, 5.2: X_drop, for a round trip. */
+static void test_spare_receiver(void)
+{
+	static const struct { u32 x_recv, dropped, slow; double x; } cases[] = {
+		{ 10000, 0, 1, 10000 }, { 10000, 3, 0, 7000 }, { 10000, 3, 1, 7000 },
+		{ 10000, 9, 0, 1000 }, { 10000, 10, 0, 1000 },
+		{ 10000, 0xffffffff, 1, 1000 }, { 500, 1, 0, 500 }, { 500, 0, 1, 500 },
+		{ 0, 2, 0, 41800 }, { 0xffffffff, 0xffffffff, 0, 1000 },
+	};
+	struct tfrc_feedback_in fb = { .pinv = TFRC_PINV_NONE, .rtt = 100000 };
+	u32 i, now_bad = 0, then_bad = 0, later_bad = 0;
+	struct tfrc_tx tx;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		begin(&tx, &plain, 100, 100000);
+		tx.x = 43800ULL << TFRC_RATE_SHIFT;
+		fb.x_recv = cases[i].x_recv;
+		fb.dropped = cases[i].dropped;
+		fb.slow = cases[i].slow;
+		tfrc_tx_feedback(&tx, &fb, START + SEC);
+		now_bad += rate(tx.x) > cases[i].x * 1.000001 ||
+			   off(rate(tx.x), cases[i].x, 1e-6);
+		feed(&tx, 20000, TFRC_PINV_NONE, 100000, 0, START + SEC + 99 * MSEC);
+		then_bad += rate(tx.x) > cases[i].x * 1.000001;
+		feed(&tx, 20000, TFRC_PINV_NONE, 100000, 0, START + SEC + 101 * MSEC);
+		later_bad += rate(tx.x) < fmin(2 * cases[i].x, 25000);
+	}
+	/* Under the limit a packet less is received, and one less again. */
+	begin(&tx, &plain, 100, 100000);
+	tx.x = 43800ULL << TFRC_RATE_SHIFT;
+	fb.dropped = 0;
+	fb.slow = 1;
+	for (i = 0; i < 5; i++) {
+		fb.x_recv = 10000 - 1000 * i;
+		tfrc_tx_feedback(&tx, &fb, START + SEC + i * 110 * MSEC);
+		now_bad += rate(tx.x) != 10000;
+	}
+	fb.dropped = 1;
+	tfrc_tx_feedback(&tx, &fb, START + SEC + i * 110 * MSEC);
+	now_bad += rate(tx.x) != 5000;
+	/* What was received before the limit, or by chance, does not raise it. */
+	fb.dropped = 0;
+	for (i = 0; i < 200; i++) {
+		fb.x_recv = 8000 + unit_upto(&seed, 4000);
+		tfrc_tx_feedback(&tx, &fb, START + SEC + (6 + i) * 110 * MSEC);
+		then_bad += rate(tx.x) > 5000;
+	}
+	fb.x_recv = 4000;
+	tfrc_tx_feedback(&tx, &fb, START + SEC + (6 + i) * 110 * MSEC + 201 * MSEC);
+	now_bad += rate(tx.x) != 4000;
+	ok(!now_bad, "Slow Receiver, Data Dropped: X is X_drop");
+	ok(!then_bad, "Slow Receiver, Data Dropped: within a round trip it stays");
+	ok(!later_bad, "Slow Receiver, Data Dropped: after that nothing is left of it");
+}
+
+/* RFC 4340, 11.7.2: what was corrupt counts as marked, also where nothing is lost. */
+static void test_corrupt(void)
+{
+	struct tfrc_feedback_in fb = { .rtt = 100000 };
+	struct tfrc_tx tx;
+	u64 now = START;
+	u32 i, before;
+
+	begin(&tx, &plain, 1000, 100000);
+	fb.x_recv = 1000000;
+	for (i = 0; i < 200; i++) {
+		now += 100 * MSEC;
+		fb.pinv = TFRC_PINV_NONE;
+		fb.corrupt = i & 1;
+		tx.intact += 50;
+		tfrc_tx_feedback(&tx, &fb, now);
+	}
+	ok(tfrc_tx_mean_interval(&tx) == 100 << 8 && tx.pinv == TFRC_PINV_NONE,
+	   "corrupt: an event in 100 packets, of which the report knows nothing");
+	ok(!off(rate(tx.x), 1000 / (.1 * ref_f(.01)), 1e-3), "corrupt: and its rate");
+	fb.pinv = 300 << 8;
+	fb.corrupt = 0;
+	tfrc_tx_feedback(&tx, &fb, now += 100 * MSEC);
+	ok(tfrc_tx_mean_interval(&tx) == 75 << 8,
+	   "corrupt: its rate adds to that of loss events");
+
+	before = tx.corrupt_gap;
+	tx.intact = 100;
+	fb.pinv = TFRC_PINV_NONE;
+	fb.corrupt = 100;
+	tfrc_tx_feedback(&tx, &fb, now += 100 * MSEC);
+	for (i = 0; i < 9; i++)
+		tfrc_tx_feedback(&tx, &fb, now += 10 * MSEC);
+	ok(tx.corrupt_gap == before, "corrupt: one event in a round trip");
+
+	fb.corrupt = 0;
+	for (i = 0; i < 10000; i++)
+		tfrc_tx_send(&tx, 1000, false, now);
+	tfrc_tx_feedback(&tx, &fb, now += 100 * MSEC);
+	i = tfrc_tx_mean_interval(&tx) >> 8;
+	ok(i > 2000 && i < 2500, "corrupt: a long interval since then counts: %u", i);
+	fb.pinv = TFRC_PINV_ONE;
+	for (i = 0; i < 100; i++) {
+		fb.corrupt = 1;
+		tfrc_tx_feedback(&tx, &fb, now += 100 * MSEC);
+	}
+	ok(tfrc_tx_mean_interval(&tx) == TFRC_PINV_ONE, "corrupt: p is not above 1");
+}
+
 static void test_idle(void)
 {
 	struct tfrc_tx tx;
@@ -1319,6 +1423,7 @@ static void test_fuzz(void)
 						     TFRC_RTT_MIN),
 				.t_sent = now - unit_log_upto(&seed, now),
 				.new_event = unit_upto(&seed, 1),
+				.slow = !unit_upto(&seed, 5),
 			};
 
 			bool fed = false;
@@ -1330,6 +1435,10 @@ static void test_fuzz(void)
 					256 + unit_log_upto(&seed,
 						(TFRC_PINV_MAX - 1) << 8) :
 					TFRC_PINV_NONE;
+				if (!unit_upto(&seed, 3))
+					fb.dropped = unit_log_upto(&seed, U32_MAX);
+				if (!unit_upto(&seed, 3))
+					fb.corrupt = unit_log_upto(&seed, U32_MAX);
 				if (!unit_upto(&seed, 5))
 					fb.rtt = 0;
 				if (!unit_upto(&seed, 5))
@@ -1386,6 +1495,8 @@ int main(void)
 {
 	test_start();
 	test_first_feedback();
+	test_spare_receiver();
+	test_corrupt();
 	test_idle();
 	test_oscillation();
 	test_header();

@@ -224,9 +224,13 @@ static void fill(__u8 *d, int len)
 		d[i] = how == 0 ? 0 : how == 1 ? 255 : any();
 }
 
+/* Of feedback, and Data Dropped and RTT Estimate. */
+static const __u8 right[] = { 192, 193, 194, 195, 196, 40, 128 };
+
+#define RIGHT	((int)sizeof(right))
+
 static void add_option(struct packet *p)
 {
-	static const __u8 right[] = { 192, 193, 194, 195, 196 };
 	static const __u8 echo[] = { 6, 8, 10 };
 	__u8 o[256];
 	int i, n = 1;
@@ -238,7 +242,7 @@ static void add_option(struct packet *p)
 		o[1] = 6;
 		break;
 	case 1:			/* any length that fits */
-		o[0] = right[rnd(5)];
+		o[0] = right[rnd(RIGHT)];
 		o[1] = 2 + rnd(30);
 		break;
 	case 2:			/* Loss Intervals, as long as it gets */
@@ -261,17 +265,17 @@ static void add_option(struct packet *p)
 		o[1] = 2 + rnd(20);
 		break;
 	case 6:			/* length beyond the end, or none */
-		o[0] = right[rnd(5)];
+		o[0] = right[rnd(RIGHT)];
 		o[1] = rnd(2);
 		put_option(p, o, 2, rnd(2));
 		return;
 	case 7:
-		o[0] = right[rnd(5)];
+		o[0] = right[rnd(RIGHT)];
 		o[1] = 250;
 		put_option(p, o, 2 + rnd(4), false);
 		return;
 	case 8:			/* a flood of short ones */
-		o[0] = right[rnd(5)];
+		o[0] = right[rnd(RIGHT)];
 		o[1] = 2 + 4 * rnd(2);
 		n = 40;
 		break;
@@ -383,7 +387,7 @@ static void mutate(struct packet *p)
 
 /*
  * The sweep: the client's port says which option all packets of a call carry,
- * an option of 192 to 196 with a length of 0 to 16 and one of three fillings.
+ * one of right[] with a length of 0 to 16 and one of three fillings.
  */
 static int sweep_number(const struct packet *p)
 {
@@ -394,13 +398,13 @@ static int sweep_number(const struct packet *p)
 
 static bool sweep_option(struct packet *p, bool first)
 {
-	int n = sweep_number(p), len = n / 5 % 17, how = n / 85 % 3;
+	int n = sweep_number(p), len = n / RIGHT % 17, how = n / RIGHT / 17 % 3;
 	__u8 o[16];
 
 	memset(o, how == 1 ? 255 : 0, sizeof(o));
 	if (how == 2)
 		fill(o, sizeof(o));
-	o[0] = 192 + n % 5;
+	o[0] = right[n % RIGHT];
 	o[1] = len;
 	return put_option(p, o, len < 2 ? 2 : len, first);
 }
@@ -582,7 +586,7 @@ static noreturn void help(int status)
 	      "  -p PERCENT  of the ends' own packets are changed (10)\n"
 	      "  -s SEED     (1)\n"
 	      "  -x          garbage that calls may die of\n"
-	      "  -S PORT     all calls' options 192 to 196 in turn, by the client's port\n"
+	      "  -S PORT     all calls' options in turn, by the client's port\n"
 	      "              from PORT on; until standard input ends\n"
 	      "  -L N        no garbage: option 192 is taken off, and each Nth data packet\n"
 	      "              lost; until standard input ends\n",

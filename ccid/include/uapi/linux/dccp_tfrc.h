@@ -20,6 +20,7 @@
 #define DCCP_SOCKOPT_TFRC_RX_HEADER	130	/* H, bytes, 0 to 255 */
 #define DCCP_SOCKOPT_TFRC_RX_DISCOUNT	131	/* history discounting, 0 or 1 */
 #define DCCP_SOCKOPT_TFRC_RX_VARIANT	132	/* enum tfrc_variant */
+#define DCCP_SOCKOPT_TFRC_RX_SLOW	133	/* 1: Slow Receiver (RFC 4340, 11.6) on feedback */
 
 /* Sender: 192 to 255. */
 #define DCCP_SOCKOPT_TFRC_TX_SEGMENT	193	/* S, bytes, 32 to 65535; 248: or 0, the mean */
@@ -65,8 +66,8 @@ enum tfrc_variant {
  *	per second
  * @packet: payload that a packet may have at @interval, bytes
  * @interval: mean time between the packets that were sent, us. This is read
- *	first, if the buffer has room for the whole: other than 0, @packet is for
- *	that interval instead. So clear the buffer
+ *	first, if the buffer has room for all down to @feedback: other than 0, @packet
+ *	is for that interval instead. So clear the buffer
  * @s: segment size in the equation, bytes, as far as the path's MTU allows
  * @s_mean: mean size of the data packets of the current loss interval and four
  *	before, by the last feedback, bytes
@@ -75,10 +76,13 @@ enum tfrc_variant {
  * @ccid: congestion control, which names the loss method
  * @slow_start: no loss event yet
  * @data_limited: the last interval was data-limited
- * @pad: 0
- * @loss_interval: mean loss interval 1/p as reported, packets; 0: no loss
+ * @slow_receiver: the last feedback packet said Slow Receiver (RFC 4340, 11.6)
+ * @loss_interval: mean loss interval 1/p, packets; 0: no loss
  * @nofeedback: times that the nofeedback timer expired
  * @feedback: feedback packets taken
+ * @dropped: packets that came, but not to the application, by Data Dropped (RFC
+ *	4340, 11.7)
+ * @pad: 0
  */
 struct tfrc_tx_info_ext {
 	__u64	x;
@@ -99,16 +103,18 @@ struct tfrc_tx_info_ext {
 	__u8	ccid;
 	__u8	slow_start;
 	__u8	data_limited;
-	__u8	pad;
+	__u8	slow_receiver;
 	__u32	loss_interval;
 	__u32	nofeedback;
 	__u32	feedback;
+	__u32	dropped;
+	__u32	pad;
 };
 
 /**
  * struct tfrc_rx_info_ext - receiver, DCCP_SOCKOPT_CCID_RX_INFO
  * @x_recv: receive rate, bytes per second
- * @rtt: round-trip time by the sender's window counters, us
+ * @rtt: round-trip time by the sender's window counters, or its word (RFC 6323), us
  * @p: loss event rate, millionths
  *
  * So far this is struct tfrc_rx_info; a larger buffer gets the rest.
