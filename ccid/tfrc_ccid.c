@@ -1070,19 +1070,18 @@ static void tfrc_hc_rx_packet_recv(struct sock *sk, struct sk_buff *skb)
 	struct tfrc_params par = rx->par;
 	u64 now = ktime_get_ns();
 	enum tfrc_feedback why;
-	u32 rtt = dp->dccps_syn_rtt;
 
-	if (rx->rtt_known || !rtt)
-		rtt = rx->rtt;
 	if (pkt.data)
 		pkt.size = skb->len - dccp_hdr(skb)->dccph_doff * 4;
 	/*
 	 * DCCP keeps the packet to itself that makes a server's connection, and
-	 * knows the round trip by it. What is missing after that one is lost.
+	 * knows the round trip by it, unless the peer has told it. What is missing
+	 * after that one is lost.
 	 */
 	if (dp->dccps_role == DCCP_ROLE_SERVER && !rx->n_waiting &&
 	    rx->last.seq == rx->first_seq)
-		tfrc_rx_init(rx, rx->method, &par, dp->dccps_osr, rtt);
+		tfrc_rx_init(rx, rx->method, &par, dp->dccps_osr,
+			     (rx->rtt_known ? 0 : dp->dccps_syn_rtt) ?: rx->rtt);
 	why = tfrc_rx_packet(rx, &pkt, dccp_hdr(skb)->dccph_ccval, now);
 	if (why == TFRC_FEEDBACK_NONE)
 		return;

@@ -7,7 +7,7 @@
 Here an instruction takes a nanosecond, so the machine does a billion a second,
 and fifty thousand packets a second are more than it can do, whatever the CCID.
 So a thousand calls send two packets a second for a minute, or a third of one, and five hundred
-send fifty for ten minutes, which must take no memory in the end that they did not have after one; the cost of a packet
+send fifty for ten minutes, which must take no memory in the end that they did not have after two; the cost of a packet
 comes from fewer calls that send fifty a second. It is all that the machine
 does: both ends, the router between them, feedback, and the program.
 
@@ -69,18 +69,24 @@ def sockets():
     return objects("DCCP")[0]
 
 
+def begin(options):
+    """dccpload, whose calls stand, and begin now."""
+    p = subprocess.Popen(
+        ["dccpload", *options.split()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    if p.stdout.readline() != "ready\n":
+        raise RuntimeError(f"dccpload {options} is not ready")
+    p.stdin.write("\n")
+    p.stdin.flush()
+    return p
+
+
 def steady(t, ccid):
     """Memory of calls that go on, after each minute."""
     minutes, taken = 10, []
     start = kernel_memory()
     options = f"-g -s {SIZE} -r 50 -t {60 * minutes + 5} {ccid} {MANY}"
-    with subprocess.Popen(
-        ["dccpload", *options.split()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as p:
-        if p.stdout.readline() != "ready\n":
-            raise RuntimeError(f"dccpload {options} is not ready")
-        p.stdin.write("\n")
-        p.stdin.flush()
+    with begin(options) as p:
         for _ in range(minutes):
             time.sleep(60)
             taken.append(((kernel_memory() - start) / MANY, ccid_memory() / MANY))
@@ -105,24 +111,18 @@ class Load:
     def __init__(self, ccid, calls, rate, seconds):
         start = available(), kernel_memory(), ccid_memory()
         options = f"-g -s {SIZE} -r {rate} -t {seconds} -W 10 {ccid} {calls}"
-        with subprocess.Popen(
-            ["dccpload", *options.split()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        ) as p:
-            if p.stdout.readline() != "ready\n":
-                raise RuntimeError(f"dccpload {options} is not ready")
-            p.stdin.write("\n")
-            p.stdin.flush()
+        with begin(options) as p:
             time.sleep(seconds / 4)
-            begin = idle()
+            before = idle()
             time.sleep(seconds / 2)
-            end = idle()
+            after = idle()
             middle = available(), kernel_memory(), ccid_memory()
             out = p.communicate()[0]
         if p.returncode:
             raise RuntimeError(f"dccpload {options}: exit {p.returncode}")
         self.report = json.loads(out)
-        self.busy = end[1] - begin[1] - (end[0] - begin[0])
-        self.instructions = self.busy * 1e9 / (calls * rate * (end[1] - begin[1]))
+        self.busy = after[1] - before[1] - (after[0] - before[0])
+        self.instructions = self.busy * 1e9 / (calls * rate * (after[1] - before[1]))
         self.available = (start[0] - middle[0]) / calls
         self.slab = (middle[1] - start[1]) / calls
         self.ccid = (middle[2] - start[2]) / calls
