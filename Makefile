@@ -22,7 +22,7 @@ PINNED := $(CURDIR)/build/userland/bin/
 # The other kernels that our modules support, and what is tried on them.
 KERNELS ?= 6.1-security 6.12
 KERNEL_SUITES = test_dccp_negotiation test_dccp_timing test_voipcall test_options \
-	test_tree test_colour test_flat
+	test_tree test_colour test_flat test_gaimd
 
 all: modules tc tools
 
