@@ -110,7 +110,7 @@ def step(tap, net):
     """10, 2 and again 10 Mb/s: from 2 s after a step on the estimate is within 10 %."""
     net.set_rate(10_000_000)
     net.fresh("abe")
-    load, start = load_on(24, 1, every=0.1)
+    load, start = load_on(24, 1, every=0.2)
     steps = [(6, 2), (15, 10)]  # s, Mb/s
     seen = []
     rates = [(0, 10)]

@@ -127,7 +127,7 @@ def test_flood(t):
         watch = Watch()
         before = number("/sys/class/net/eth0/statistics/tx_bytes")
         begin = time.monotonic()
-        with Load(seconds=3, warmup=1, poll=watch if spec == "abe" else None, every=0.02) as load:
+        with Load(seconds=3, warmup=1, poll=watch if spec == "abe" else None, every=0.05) as load:
             load.udp(pps=2000, size=1400, flows=4, id=1)
             load.udp(pps=100, size=172, dscp=46, id=9)
         rate = (number("/sys/class/net/eth0/statistics/tx_bytes") - before) / (
@@ -211,7 +211,7 @@ def test_changes(t):
         ]
     )
     put("abe")
-    with Load(seconds=5, poll=watch, every=0.05) as load:
+    with Load(seconds=5 if LONG else 3.5, poll=watch, every=0.05) as load:
         load.udp(pps=8000, size=1400, id=1)
         load.udp(pps=300, size=500, dscp=46, id=2)
         load.tcp(flows=2, id=3)

@@ -161,8 +161,8 @@ def test_estimate(t, port):
                 full,
             )
             wrong, longest = [], 0
-            for _ in range(40):
-                time.sleep(0.1)
+            for _ in range(16):
+                time.sleep(0.25)
                 wrong += unbalanced(port.name)
                 st = abe_of(tree(port.name))
                 if st["drain_rate"] != full["drain_rate"]:

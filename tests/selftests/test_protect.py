@@ -299,14 +299,14 @@ def parent(t, name, lines, place):
     def look():
         wrong.extend(unbalanced("out", "r"))
 
-    lost, _ = flooded(750, 6, look)
+    lost, _ = flooded(750, 5, look)
     time.sleep(0.5)
     late = abe_of(tree("out", "r"))["green"]["late_drops"]
     t.ok(lost < 0.02 and late > 500, f"{name}: {lost:.4f} of the call lost, {late} in all")
     # one green packet at most: it is the last one of its queue too, or the only packet at all
     lib.tc(f"qdisc change dev out parent {place} handle 10: abe green_limit 0", "r")
-    flooded(750, 5, look, blue=100)
-    flooded(750, 5, look)
+    flooded(750, 4, look, blue=100)
+    flooded(750, 4, look)
     time.sleep(0.5)
     st = abe_of(tree("out", "r"))
     t.ok(
