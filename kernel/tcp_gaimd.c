@@ -4,10 +4,11 @@
  *
  * Reno, but in congestion avoidance the window grows by alpha packets a round trip, and
  * a loss or an ECN mark leaves beta of it (gaimd.h). With the defaults, 0.31 and 7/8,
- * those of [TRANS00], it has about TCP's rate with a third of its ups and downs.
+ * those of [TRANS00], it has Reno's rate, or up to a quarter more, with half of its ups
+ * and downs.
  *
- * In slow start and after a time-out it is Reno: a loss leaves half. That is how
- * the AIMD sender of ns-2 is, which [TRANS00] was made with.
+ * In slow start and after a time-out it is Reno: a loss leaves half. [TRANS00] does not
+ * say what they do; ns-2's AIMD sender, which it was probably made with, does so.
  */
 #include <linux/module.h>
 #include <net/tcp.h>
@@ -19,9 +20,11 @@
 /**
  * struct gaimd - what a connection has
  * @credit: see gaimd_acked()
+ * @prior: @credit before the last reduction, to be undone
  */
 struct gaimd {
 	u64	credit;
+	u64	prior;
 };
 
 static unsigned int alpha = 310;
@@ -60,13 +63,14 @@ static void gaimd_init(struct sock *sk)
 
 	BUILD_BUG_ON(sizeof(struct gaimd) > ICSK_CA_PRIV_SIZE);
 	ca->credit = 0;
+	ca->prior = 0;
 }
 
 static void gaimd_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct gaimd *ca = inet_csk_ca(sk);
-	u32 more, cwnd;
+	u32 alpha_now, cwnd;
 
 	if (!tcp_is_cwnd_limited(sk))
 		return;
@@ -75,8 +79,8 @@ static void gaimd_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 		if (!acked)
 			return;
 	}
-	more = READ_ONCE(alpha) ?: gaimd_friendly(READ_ONCE(beta));
-	cwnd = gaimd_acked(tcp_snd_cwnd(tp), &ca->credit, acked, more);
+	alpha_now = READ_ONCE(alpha) ?: gaimd_friendly(READ_ONCE(beta));
+	cwnd = gaimd_acked(tcp_snd_cwnd(tp), &ca->credit, acked, alpha_now);
 	tcp_snd_cwnd_set(tp, min(cwnd, tp->snd_cwnd_clamp));
 }
 
@@ -85,28 +89,48 @@ static u32 gaimd_ssthresh(struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct gaimd *ca = inet_csk_ca(sk);
-	u64 credit = ca->credit;
 
+	ca->prior = ca->credit;
 	ca->credit = 0;
-	return gaimd_reduce(tcp_snd_cwnd(tp), credit,
+	return gaimd_reduce(tcp_snd_cwnd(tp), ca->prior,
 			    tcp_in_slow_start(tp) ? GAIMD_HALF : READ_ONCE(beta));
+}
+
+/* A loss that was none costs no growth. */
+static u32 gaimd_undo_cwnd(struct sock *sk)
+{
+	struct gaimd *ca = inet_csk_ca(sk);
+
+	ca->credit = max(ca->credit, ca->prior);
+	return tcp_reno_undo_cwnd(sk);
+}
+
+static void gaimd_halve(struct tcp_sock *tp)
+{
+	WRITE_ONCE(tp->snd_ssthresh, max(tp->prior_cwnd / 2, 2U));
 }
 
 /* Of a time-out ssthresh() knows nothing. */
 static void gaimd_cwnd_event(struct sock *sk, enum tcp_ca_event event)
 {
-	struct tcp_sock *tp = tcp_sk(sk);
-
 	if (event == CA_EVENT_LOSS)
-		WRITE_ONCE(tp->snd_ssthresh, max(tp->prior_cwnd / 2, 2U));
+		gaimd_halve(tcp_sk(sk));
 }
 
+/*
+ * For a time-out in a fast recovery TCP asks for no threshold again, and there is no event.
+ * Without undo_marker it is none of it: an ECN mark, or a retransmission for the path's MTU.
+ */
 static void gaimd_set_state(struct sock *sk, u8 state)
 {
+	struct tcp_sock *tp = tcp_sk(sk);
 	struct gaimd *ca = inet_csk_ca(sk);
 
-	if (state == TCP_CA_Loss)
-		ca->credit = 0;
+	if (state != TCP_CA_Loss)
+		return;
+	ca->credit = 0;
+	if (tcp_in_cwnd_reduction(sk) && tp->undo_marker)
+		gaimd_halve(tp);
 }
 
 static struct tcp_congestion_ops gaimd_ops __read_mostly = {
@@ -115,7 +139,7 @@ static struct tcp_congestion_ops gaimd_ops __read_mostly = {
 	.ssthresh	= gaimd_ssthresh,
 	.cwnd_event	= gaimd_cwnd_event,
 	.set_state	= gaimd_set_state,
-	.undo_cwnd	= tcp_reno_undo_cwnd,
+	.undo_cwnd	= gaimd_undo_cwnd,
 	.owner		= THIS_MODULE,
 	.name		= "gaimd",
 };

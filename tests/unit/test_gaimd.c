@@ -30,8 +30,11 @@ static void test_growth(void)
 	   gaimd_reduce(7, 0, 875) == 6 && gaimd_reduce(7, 6993, 875) == 6 &&
 	   gaimd_reduce(9, 0, 875) == 7 && gaimd_reduce(9, 1296, 875) == 8,
 	   "the fraction counts, and then it is rounded down");
+	credit = 35000;
+	ok(gaimd_acked(10, &credit, 1, 310) == 11 && credit == 310,
+	   "a credit of a window that was larger is good for one packet");
 	ok(gaimd_reduce(10, 1000000, 875) == 9,
-	   "a credit of a window that was larger is worth less than a packet");
+	   "and worth less than one when the window is reduced");
 }
 
 static void test_losses(void)
