@@ -197,6 +197,103 @@ def test_periodic(t):
     t.ok(len(phases) > 1, "periodic: the seed sets the first one", phases)
 
 
+def test_then(t):
+    """periodic, with another period in every second half."""
+    add("periodic --every 100 --then 10 --half 0.5 --seed 2")
+    flow = one(2.2, 2000)
+    origin = show()["origin"]
+    halves = {}
+    for n, (at, lost) in enumerate(at_arrival(flow, origin)):
+        half = int(at / 5e8)
+        if 1e6 < at - half * 5e8 < 4.99e8:
+            halves.setdefault(half, []).append((n, lost))
+    # one or both of those at the ends are not whole
+    halves = {half: packets for half, packets in halves.items() if len(packets) > 500}
+    for half, packets in halves.items():
+        where = [n for n, lost in packets if lost]
+        step = 10 if half % 2 else 100
+        t.ok(
+            {b - a for a, b in itertools.pairwise(where)} == {step}
+            and abs(len(where) - len(packets) / step) < 1,
+            f"periodic --then: half {half}: each {step}th packet",
+            where,
+        )
+    t.ok(len(halves) == 4, "periodic --then: four halves", list(halves))
+
+
+def test_clock(t):
+    """The first packet of each slot, of each flow or of all; before that at random."""
+    for words, ids in (("", 1), ("--per-flow", 2)):
+        add(f"clock --tick 0.13 --after 0.4 --p 0.2 --seed 3 {words}")
+        flows = traffic(2, *({"pps": 900 + 37 * i, "size": 100, "id": i} for i in (1, 2)))
+        origin = show()["origin"]
+        slots, early = [], []
+        for flow in flows.values():
+            for at, lost in at_arrival(flow, origin):
+                if at < 3.99e8:
+                    early.append(lost)
+                elif lost and at > 4e8:
+                    slots.append((int((at - 4e8) / 1.3e8), (at - 4e8) % 1.3e8))
+        n = max(slot for slot, _ in slots) + 1
+        t.ok(
+            sorted(slot for slot, _ in slots) == sorted(ids * list(range(n))) and n >= 12,
+            f"clock {words}: {ids} in each of {n} slots",
+            slots,
+        )
+        t.ok(
+            max(at for _, at in slots) < 1e9 / 900 * 1.05,
+            f"clock {words}: the first one",
+            max(at for _, at in slots),
+        )
+        near(
+            t,
+            sum(early) / len(early),
+            0.2,
+            math.sqrt(0.16 / len(early)),
+            f"clock {words}: before that {len(early)} packets at random",
+        )
+
+
+def test_bins(t):
+    """What comes in each bin, lost or not, is what was sent in it."""
+    add("bernoulli --p 0.3 --bins 0.05 --seed 4")
+    flows = traffic(1.5, *({"pps": 700 * i, "size": 100 * i, "id": i} for i in (1, 2)))
+    st = show()
+    t.ok(
+        st["bin"] == 0.05 and st["unbinned"] == 0 and 1 < st["now"] - st["origin"] < 10,
+        "bins: their length, and how long it is that they began",
+        {k: v for k, v in st.items() if k != "flows"},
+    )
+    for i, flow in flows.items():
+        (found,) = (f for f in st["flows"] if f["bytes"] == f["packets"] * (100 * i + 28))
+        wanted = [0] * len(found["bins"])
+        for at, _ in at_arrival(flow, st["origin"]):
+            wanted[min(int(at / 5e7), len(wanted) - 1)] += 1
+        # one of a border, stamped some us before, may be in either
+        t.ok(
+            sum(p for p, _ in found["bins"]) == found["packets"] == len(flow.lost)
+            and all(abs(p - w) <= 1 for (p, _), w in zip(found["bins"], wanted, strict=True)),
+            f"bins: flow {i}: {found['packets']} packets in {len(wanted)}",
+            (found["bins"], wanted),
+        )
+        t.ok(
+            all(b == p * (100 * i + 28) for p, b in found["bins"]),
+            f"bins: flow {i}: and their bytes",
+            found["bins"],
+        )
+    add("none --bins 0.0001")
+    flow = one(0.6, 500)
+    st = show()
+    (found,) = st["flows"]
+    t.ok(
+        len(found["bins"]) <= 4096
+        and sum(p for p, _ in found["bins"]) + st["unbinned"] == len(flow.lost)
+        and st["unbinned"] > 50,
+        f"bins: {st['unbinned']} packets later than the last one",
+        (len(found["bins"]), st["unbinned"], len(flow.lost)),
+    )
+
+
 def test_bernoulli(t):
     add("bernoulli --p 0.05 --seed 3")
     flow = one(3, 4000)
@@ -632,6 +729,13 @@ def test_usage(t):
         ("add eth0 none --p 1", "--p is not for it"),
         ("add eth0 periodic", "--every is missing"),
         ("add eth0 periodic --every 0", "--every 0"),
+        ("add eth0 periodic --every 5 --then 0", "--then 0"),
+        ("add eth0 bernoulli --p 1 --then 5", "--then is not for it"),
+        ("add eth0 clock", "--tick is missing"),
+        ("add eth0 clock --tick 0", "--tick 0"),
+        ("add eth0 clock --tick 1 --after -1", "--after -1"),
+        ("add eth0 clock --tick 1 --tau 1", "--tau is not for it"),
+        ("add eth0 none --bins 0", "--bins 0"),
         ("add eth0 bernoulli", "--p is missing"),
         ("add eth0 bernoulli --p 1.1", "--p 1.1"),
         ("add eth0 bernoulli --p nan", "--p nan"),
@@ -670,6 +774,9 @@ def main():
     for test in (
         test_none,
         test_periodic,
+        test_then,
+        test_clock,
+        test_bins,
         test_bernoulli,
         test_bytes,
         test_alternating,

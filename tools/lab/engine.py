@@ -389,7 +389,32 @@ def call_record(reports, flow):
 def loss_record(out, name, when, start):
     """ablossy's counts of a link, and when that was."""
     with open(f"{out}/loss.{name}.{when}", encoding="ascii") as f:
-        return {"when": when, "time": round(float(f.readline()) - start, 6), "counts": json.load(f)}
+        time, counts = round(float(f.readline()) - start, 6), json.load(f)
+    for flow in counts.get("flows", []):
+        flow.pop("bins", None)
+    return {"when": when, "time": time, "counts": counts}
+
+
+def bins_record(world, out, d, up):
+    """What came to a link's end in each bin, by flow; up: seconds of the guest's clock when the run began."""
+    with open(f"{out}/bins.{d.at}.{d.to}", encoding="ascii") as f:
+        counts = json.load(f)
+    if counts["unbinned"]:
+        raise Failed(f"{d.name}: {counts['unbinned']} packets had no bin: too many flows or bins")
+    flows = []
+    for flow in counts["flows"]:
+        # what answers another way, and pings, is nobody's
+        name = "from" in flow and world.flow_of(flow["proto"], flow["from"], flow["to"])
+        if name:
+            packets, size = zip(*flow["bins"], strict=True)
+            flows.append({"of": name, "packets": packets, "bytes": size})
+    return {
+        "record": "bins",
+        "link": d.name,
+        "start": round(counts["origin"] - up, 6),
+        "bin": counts["bin"],
+        "flows": flows,
+    }
 
 
 def packet_records(path, links, start):
@@ -486,6 +511,10 @@ def collect(world, run, out):
     for d in world.holed():
         with open(f"{out}/holes.{d.at}.{d.to}", encoding="ascii") as f:
             records.append({"record": "holes", "link": d.name, **json.load(f)})
+    if world.binned():
+        with open(f"{out}/uptime", encoding="ascii") as f:
+            up = float(f.readline().split()[0])
+        records += [bins_record(world, out, d, up) for d in world.binned()]
     if world.traced():
         records += packet_records(
             f"{out}/packets", {FIRST_INDEX + i: d.name for i, d in enumerate(world.traced())}, start
@@ -620,6 +649,8 @@ class Runner:
                 errors="replace",
             ) as vm:
                 self.vms.add(vm)
+                if self.stopped:  # since the question above
+                    vm.terminate()
                 said = vm.stdout.read()
             self.vms.discard(vm)
             if self.stopped:

@@ -269,6 +269,7 @@ DIRECTION = {
     "changes": [text],
     "filter": words,
     "loss": text,
+    "shaper": one_of("tbf", "htb"),
 }
 CHECKS = ("value", "each", "ratio", "difference", "order")
 SCHEMA = {
@@ -307,6 +308,8 @@ SCHEMA = {
             "pps": number,
             "poisson": flag,
             "jitter": time,
+            "start": time,
+            "stop": time,
             "cwnd_interval": time,
             "on": time,
             "off": time,
@@ -338,6 +341,8 @@ SCHEMA = {
         "every": interval,
         "links": [text],
         "holes": [text],
+        "bins": [text],
+        "every_bin": interval,
         "packets": [text],
         "with": one_of("tc", "abesample"),
         "series": time,

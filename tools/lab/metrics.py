@@ -31,6 +31,7 @@ class RunData:
                 for flow, values in zip(r["tcp"], r["cwnd"]["flows"], strict=True):
                     self.windows[flow["flow"]] = r["cwnd"]["start"], r["cwnd"]["interval"], values
         self.holes = {r["link"]: r["flows"] for r in records if r["record"] == "holes"}
+        self.bins = {r["link"]: r for r in records if r["record"] == "bins"}
         self.samples = {}
         for r in records:
             if r["record"] in ("sample", "final"):
@@ -74,6 +75,27 @@ class RunData:
     def lost(self, name=None):
         """By flow with losses noted at the end of that link, or of the only one: how many packets, runs of losses."""
         return [(f["packets"] + f["missing"], f["holes"]) for f in self._only(self.holes, name)]
+
+    def binned(self, flows, what, start=None, until=None, link=None):
+        """Bytes or packets of each of these flows in the `bins` between two times (the warm-up and the end); their length, s."""
+        r = self._only(self.bins, link)
+        names = [flows] if isinstance(flows, str) else flows
+        begin = self.run["warmup"] if start is None else seconds(start)
+        end = self.run["duration"] if until is None else seconds(until)
+        # by nanoseconds, for 0.3 is not 3 times 0.1
+        first = math.ceil(round((begin - r["start"]) / r["bin"], 6))
+        last = math.floor(round((end - r["start"]) / r["bin"], 6))
+        if first < 0 or last - first < 1:
+            raise ValueError(f"no bins between {begin:g} and {end:g} s")
+        rows = [
+            (list(f[what]) + [0] * last)[first:last]
+            for f in r["flows"]
+            for flow in [self.run["flows"][f["of"]]]
+            if {f["of"], flow.get("of")} & {*names}
+        ]
+        # who has sent nothing is not in the record
+        rows += [[0] * (last - first)] * (len(list(self.members(names))) - len(rows))
+        return np.array(rows, float).reshape(-1, last - first), r["bin"]
 
     @staticmethod
     def _only(links, name):
@@ -455,6 +477,84 @@ def ks(data, law, stat="distance", path="probability", link=None):
     ]
 
 
+def cov_time(data, flows, start=None, until=None, link=None):
+    """CoV_time of [TRANS00] 3.1.1: standard deviation over mean of what a flow sends in a bin (`bins`), from the warm-up on;
+    a flow's mean."""
+    rows, _ = data.binned(flows, "bytes", start, until, link)
+    return mean([float(row.std() / row.mean()) if row.any() else None for row in rows])
+
+
+def cov_lf(data, flows, window, start=None, until=None, link=None):
+    """CoV_lf of [TRANS00] 3.1.1: standard deviation over mean of what flows send in so many seconds (`bins`), all flows and times."""
+    rows, width = data.binned(flows, "bytes", start, until, link)
+    n = round(seconds(window) / width)
+    if n < 1 or rows.shape[1] < n:
+        return None
+    sums = rows[:, : rows.shape[1] // n * n].reshape(len(rows), -1, n).sum(axis=2)
+    return float(sums.std() / sums.mean()) if sums.any() else None
+
+
+def fairness(data, flows, start=None, until=None, link=None):
+    """Fairness index of [TRANS00] 3.1.1, (sum x)^2 / (K sum x^2) over K flows in a bin (`bins`); the mean over bins in which
+    something was sent."""
+    rows, _ = data.binned(flows, "bytes", start, until, link)
+    rows = rows[:, rows.any(axis=0)]
+    if not rows.size:
+        return None
+    return float(np.mean(rows.sum(axis=0) ** 2 / (len(rows) * (rows**2).sum(axis=0))))
+
+
+def halving(data, flows, at, tick=None, link=None):
+    """D of [TRANS00] 4: how many ticks (bins) after `at` a flow begins a bin with at most half of what it had, on average, in
+    the 50 before; a flow's mean."""
+    before, width = data.binned(flows, "packets", None, at, link)
+    rows, _ = data.binned(flows, "packets", at, None, link)
+    found = []
+    for old, row in zip(before[:, -50:].mean(axis=1), rows, strict=True):
+        below = np.flatnonzero(row <= old / 2)
+        found.append(
+            int(below[0]) * width / (seconds(tick) if tick else width) if len(below) else None
+        )
+    return None if None in found else mean(found)
+
+
+def slope(data, flows, start, until, link=None):
+    """I of [TRANS00] 5: packets a bin (`bins`) that a flow sends more from bin to bin between two times, by least squares; a
+    flow's mean."""
+    rows, _ = data.binned(flows, "packets", start, until, link)
+    if rows.shape[1] < 2:
+        return None
+    return float(np.polyfit(np.arange(rows.shape[1]), rows.T, 1)[0].mean())
+
+
+def settle(data, flows, at, until=None, alpha=0.05, link=None):
+    """Bins after `at` from which on a rate stays within alpha of the step from the old one to the new, [TRANS00] Eq. (10).
+
+    The rate is that of all the flows together, a mean of five bins; the old one of the 50 bins before, the new one of the
+    last quarter."""
+    old, _ = data.binned(flows, "bytes", None, at, link)
+    rows, _ = data.binned(flows, "bytes", at, until, link)
+    if rows.shape[1] < 20:
+        return None
+    rate = np.convolve(rows.sum(axis=0), np.ones(5) / 5, "valid")
+    new, old = rate[-(len(rate) // 4) :].mean(), old[:, -50:].sum(axis=0).mean()
+    if new == old:
+        return None
+    far = np.flatnonzero(np.abs((rate - new) / (old - new)) > alpha)
+    return int(far[-1]) + 1 if len(far) else 0
+
+
+def refill(data, path, at, link=None):
+    """Seconds after `at` until a value of tc's JSON, a queue's length say, which has fallen, is at half its mean of before again."""
+    at = seconds(at)
+    values = [(s["time"], pick(s["qdisc"], path)) for s in data.link(link)[:-1]]
+    half = mean([v for t, v in values if data.run["warmup"] <= t < at])
+    if not half:
+        return None
+    after = itertools.dropwhile(lambda s: s[1] >= half / 2, [v for v in values if v[0] >= at])
+    return next((t - at for t, v in after if v >= half / 2), None)
+
+
 METRICS = {
     f.__name__: f
     for f in (
@@ -485,6 +585,13 @@ METRICS = {
         link_rate,
         dropped,
         packet_size,
+        cov_time,
+        cov_lf,
+        fairness,
+        halving,
+        slope,
+        settle,
+        refill,
     )
 }
 

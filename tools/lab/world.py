@@ -9,7 +9,8 @@ of its own is a netem with its rate and delay. One with a queue is
 
 on one device. The delay comes first, which spares a hop: that a packet has
 passed the link before it is queued, not after, only shifts a router's clock.
-Losses are ablossy's, where the packets come in at the other end.
+Losses are ablossy's, where the packets come in at the other end. A packet leaves the queue
+when its transmission ends; with `shaper: htb`, as at a device and in ns-2, when it begins.
 """
 
 import functools
@@ -62,6 +63,7 @@ TUNNELS = {
     "fou": (("ipip", "fou"), ()),
     "esp": (("esp4",), ("xfrm_user", "authenc", "echainiv", "ecb")),
 }
+BIN = 0.1  # s, of `bins`
 TAIL = 2  # s that sources outlast the measurement
 
 # Who has the connection tables of one run must not find those of another,
@@ -153,7 +155,13 @@ class Direction:
         if seconds(spec.get("delay", 0)):
             lines.append(f"{add} {parent} handle 1: netem delay {delay}ms limit 100000")
             parent = "parent 1:1"
-        if rate:
+        if rate and spec.get("shaper") == "htb":
+            lines += [
+                f"{add} {parent} handle 2: htb default 1",
+                f"tc -n {self.at} class add dev {self.to} parent 2: classid 2:1 htb rate {rate}bit burst 1 cburst 1",
+            ]
+            parent = "parent 2:1"
+        elif rate:
             lines.append(
                 f"{add} {parent} handle 2: tbf rate {rate}bit burst {mtu + 100} limit 100000000"
             )
@@ -191,7 +199,7 @@ class World:
                     ("world", "profiles", node), f"no such node; there are {', '.join(self.nodes)}"
                 )
         self.flows = self._flows(flows)
-        self.sampled(), self.holed(), self.traced()  # complain of what they name
+        self.sampled(), self.holed(), self.traced(), self.binned()  # complain of what they name
 
     def _link(self, n, link):
         if len(link["between"]) != 2 or link["between"][0] == link["between"][1]:
@@ -294,6 +302,13 @@ class World:
         for key in flow:
             if key in own and key not in TAKES[flow["kind"]]:
                 raise self.doc.bad(("flows", name, key), f"not for kind {flow['kind']}")
+        start, stop = (seconds(flow[key]) if key in flow else None for key in ("start", "stop"))
+        if flow["kind"] in ("web", "call") and (start, stop) != (None, None):
+            raise self.doc.bad(("flows", name), f"no start or stop for kind {flow['kind']}")
+        if flow["kind"] == "dccp" and None not in (start, stop):
+            raise self.doc.bad(("flows", name), "either start or stop, for kind dccp")
+        if stop is not None and (start or 0) >= stop:
+            raise self.doc.bad(("flows", name, "stop"), "not after its start")
         for key in WANTS.get(flow["kind"], ()):
             if key not in flow:
                 raise self.doc.bad(("flows", name), f"the key {key} is missing")
@@ -396,6 +411,8 @@ class World:
         names.update(
             "sch_" + d.spec["queue"].split()[0] for d in self.directions if "queue" in d.spec
         )
+        if any(d.spec.get("shaper") == "htb" for d in self.directions):
+            names.add("sch_htb")
         names.update("tcp_" + f["cc"] for f in self.flows.values() if f.get("cc", "reno") != "reno")
         names.update(
             "cls_" + d.spec["filter"].split()[0] for d in self.directions if d.spec.get("filter")
@@ -404,7 +421,7 @@ class World:
             names.update(*TUNNELS[kind])
         if self.speaks_dccp():
             names.update(("dccp_ipv4", "dccp_tfrc"))
-        if self.lossy() or self.holed():
+        if self.lossy() or self.holed() or self.binned():
             names.update(("sch_ingress", "cls_bpf"))
         # bfifo and pfifo are built in, cubic too
         return "modprobe -a " + " ".join(sorted(names - {"sch_pfifo", "sch_bfifo", "tcp_cubic"}))
@@ -424,6 +441,12 @@ class World:
             words += ["-V"] if f.get("vary") else []
             words += ["-i"] if f.get("intervals") else []
             words += [f"-o {word}" for word in f.get("options", "").split()]
+            if "start" in f:
+                words.append(f"-p 0,{show(seconds(f['start']))}")
+            if "stop" in f:
+                words.append(
+                    f"-p {show(seconds(f['stop']))},{show(self.duration - seconds(f['stop']))}"
+                )
             result[name] = " ".join([*words, show(f["ccid"]), str(f["count"])])
         return result
 
@@ -482,8 +505,13 @@ class World:
         return [d for d in self.directions if "loss" in d.spec]
 
     def losses(self):
-        """What makes the links lose packets."""
-        return [f"{d.ablossy('add')} {d.spec['loss']}" for d in self.lossy()]
+        """What makes the links lose packets, and counts what comes to them."""
+        bins = f" --bins {show(seconds(self.sample.get('every_bin', BIN)))}"
+        return [
+            f"{d.ablossy('add')} {d.spec.get('loss', 'none')}{bins * (d in self.binned())}"
+            for d in self.directions
+            if d in self.lossy() or d in self.binned()
+        ]
 
     def sinks(self):
         """By node: the command of its sink."""
@@ -524,10 +552,14 @@ class World:
                 if k in f and f[k] is not False
             ]
             words.append(f"--dscp {int(f.get('dscp', DSCP[f.get('colour', 'blue')]))}")
+            start = seconds(f.get("start", 0))
+            last = seconds(f["stop"]) if "stop" in f else self.duration + TAIL
             words.append(
-                f"--duration {show(self.duration + TAIL)} --seed {self.seed} --json /out/sent.{name}"
+                f"--duration {show(last - start)} --seed {self.seed} --json /out/sent.{name}"
             )
             result[name] = " ".join(words)
+            if start:
+                result[name] = f"(sleep {show(start)}; exec {result[name]})"
         return result
 
     def sampled(self):
@@ -549,6 +581,34 @@ class World:
         """Directions at whose end the losses of each flow are noted."""
         return self._named("holes")
 
+    def binned(self):
+        """Directions at whose end all that comes is counted by flow and time, before losses."""
+        found = self._named("bins")
+        sides = [
+            (f["kind"], f["from"], f["to"])
+            for f in self.flows.values()
+            if f["kind"] in ("tcp", "web")
+        ]
+        if found and len({*sides}) < len(sides):
+            raise self.doc.bad(
+                ("sample", "bins"), "flows of TCP from one node to another cannot be told apart"
+            )
+        return found
+
+    def flow_of(self, proto, source, target):
+        """The name of the flow that has such ends, of those that bins tell apart; None if it has none."""
+        (address, port), kinds = target.rsplit(":", 1), {"tcp": ("tcp", "web"), "dccp": ("dccp",)}
+        for name, f in self.flows.items():
+            own = DCCP_PORT + f["id"] if f["kind"] == "dccp" else PORTS.get(f["kind"], (0, 0))[1]
+            if (
+                f["kind"] in kinds.get(proto, ("udp", "pareto", "aimd"))
+                and int(port) == own
+                and address in [d.address for d in self.neighbours(f["to"])]
+                and source.rsplit(":", 1)[0] in [d.address for d in self.neighbours(f["from"])]
+            ):
+                return name
+        return None
+
     def traced(self):
         """Directions of whose queues, sch_abe's, each packet is recorded."""
         found = self._named("packets")
@@ -566,9 +626,17 @@ class World:
             + (("build/guest/bin/dccpload",) if self.dccp() else ())
             + (("build/guest/bin/voipcall",) if self.calls() else ())
             + (DCCP_NEEDS if self.speaks_dccp() else ())
-            + (("build/guest/bin/ablossy",) if self.lossy() or self.holed() else ())
+            + (
+                ("build/guest/bin/ablossy",)
+                if self.lossy() or self.holed() or self.binned()
+                else ()
+            )
+            + ((f"{MODULES}/tcp_gaimd.ko",) if self._ccs() & {"gaimd"} else ())
             + tuple(f"{MODULES}/{name}.ko" for name in sorted(self._modules_added()))
         )
+
+    def _ccs(self):
+        return {f["cc"] for f in self.flows.values() if "cc" in f}
 
     def _modules_added(self):
         """Modules that no guest has but those that ask for them."""
@@ -651,8 +719,10 @@ class World:
         ]
         if dccp:
             lines.append("printf '" + "\\n" * len(dccp) + "' >&7")
-        for command in sources.values():
-            lines.append(f'{command} & sources="$sources $!"')
+        for name, command in sources.items():
+            # who ends by itself cannot be killed
+            ended = "stopped" if "stop" in self.flows[name] else "sources"
+            lines.append(f'{command} & {ended}="${ended} $!"')
         lines += [
             f'{call} & calls="$calls $!"' for calls in self.calls().values() for call in calls
         ]
@@ -662,12 +732,15 @@ class World:
         for d in self.sampled():
             lines.append(f"tc -n {d.at} -s -j qdisc show dev {d.to} >/out/final.{d.at}.{d.to}")
         lines += ["cat /proc/uptime >>/out/uptime", "rm -f /run/sampling"]
-        if sources:
+        if any("stop" not in self.flows[name] for name in sources):
             lines += ["kill $sources", "for p in $sources; do wait $p; done"]
+        if any("stop" in self.flows[name] for name in sources):
+            lines += ["for p in $stopped; do wait $p; done"]
         if self.listeners():  # a good-bye may take its time
             lines += ["for p in $calls; do wait $p; done", "kill $listeners"]
         lines += [self.loss_counts(d, "end") for d in self.lossy()]
         lines += ["wait", *(f"{d.ablossy('show')} >/out/holes.{d.at}.{d.to}" for d in self.holed())]
+        lines += [f"{d.ablossy('show')} >/out/bins.{d.at}.{d.to}" for d in self.binned()]
         return "\n".join(lines) + "\n"
 
 

@@ -100,13 +100,15 @@ static __always_inline __u64 gilbert(const struct loss_config *c, struct flow_st
 
 static __always_inline int is_lost(const struct loss_config *c, struct flow_state *f, __u32 len)
 {
-	__u64 n = f->packets - 1, now;
+	__u64 n = f->packets - 1, every = c->every, now, slot;
 
 	switch (c->model) {
 	case LOSS_PERIODIC:
 		/* a phase of its own for each stream */
 		n += random32(c, f->stream, 0) % c->every;
-		return n % c->every == c->every - 1;
+		if (c->then && (ktime_get_ns() - c->origin) / c->half & 1)
+			every = c->then;
+		return n % every == every - 1;
 	case LOSS_BERNOULLI:
 		return random32(c, f->stream, n) < c->p;
 	case LOSS_BYTES:
@@ -117,6 +119,15 @@ static __always_inline int is_lost(const struct loss_config *c, struct flow_stat
 	case LOSS_GILBERT:
 		now = ktime_get_ns() - c->origin;
 		return gilbert(c, f, now / c->tau);
+	case LOSS_CLOCK:
+		now = ktime_get_ns() - c->origin;
+		if (now < c->after)
+			return random32(c, f->stream, n) < c->p;
+		slot = (now - c->after) / c->tau + 1;
+		if (slot == f->slot)
+			return 0;
+		f->slot = slot;
+		return 1;
 	}
 	return 0;
 }
@@ -209,6 +220,24 @@ static __always_inline void note_hole(struct flow_state *f, __u32 id)
 	f->missing += len;
 }
 
+static __always_inline void note_bin(const struct loss_config *c, const struct flow_state *f,
+				     __u32 len)
+{
+	__u64 bin = (ktime_get_ns() - c->origin) / c->bin;
+	__u32 at = f->stream * MAX_BINS + bin;
+	struct loss_common *common = MAP(MAGIC_COMMON);
+	struct bin *b = 0;
+
+	if (f->stream < BIN_FLOWS && bin < MAX_BINS)
+		b = map_lookup(MAP(MAGIC_BINS), &at);
+	if (!b) {
+		common->unbinned++;
+		return;
+	}
+	b->packets++;
+	b->bytes += len;
+}
+
 __attribute__((section("tc"), used)) int ablossy(struct __sk_buff *skb)
 {
 	const struct loss_config *c = MAP(MAGIC_CONFIG);
@@ -229,6 +258,8 @@ __attribute__((section("tc"), used)) int ablossy(struct __sk_buff *skb)
 		note_hole(f, id);
 	f->packets++;
 	f->bytes += len;
+	if (c->bin)
+		note_bin(c, f, len);
 	if (!is_lost(c, f, len))
 		return TC_ACT_UNSPEC;
 	if (c->mark && skb_ecn_set_ce(skb)) {

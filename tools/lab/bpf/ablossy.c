@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -49,6 +50,8 @@ static const char help_text[] =
 "  none          no losses, counts only\n"
 "  periodic      one packet of each N\n"
 "    --every N\n"
+"    --then M    of each M in the second, fourth, ... half (10 s) of time\n"
+"    --half S    each for so many seconds\n"
 "  bernoulli     each packet with probability P\n"
 "    --p P\n"
 "  bytes         each byte with probability P: packets with 1-(1-P)^bytes\n"
@@ -63,6 +66,10 @@ static const char help_text[] =
 "    --q Q       and back; 0.02 <= P+Q. Mean loss P/(P+Q), mean burst 1/Q slots.\n"
 "    --loss L --a A   the same as P = A*L, Q = A*(1-L)\n"
 "    --tau S     length of a slot (0.01)\n"
+"  clock         the first packet that comes in each slot of time\n"
+"    --tick S    length of a slot\n"
+"    --after S   from then on (0)\n"
+"    --p P       each packet with probability P before (0)\n"
 "Time begins with \"add\". Packets of any length count with their IP header.\n"
 "  --egress        packets that leave DEV\n"
 "  --seed N        of all losses (1): same seed and packets, same losses; those of\n"
@@ -76,6 +83,8 @@ static const char help_text[] =
 "                  here: [first, number] of each run, counted from the flow's first.\n"
 "                  By IPv4 ID, so of connected sockets, all of whose packets come this\n"
 "                  way in order: --min-len 0, implies --per-flow. 262144 runs.\n"
+"  --bins S        count, too, what comes of each flow in each S seconds, lost or not; 64 flows,\n"
+"                  4096 bins, implies --per-flow\n"
 "  --mark          set CE on packets that can bear it instead of dropping them\n"
 "  --rehash        forget the hash that the sender's host gave a packet, as it is forgotten\n"
 "                  on a wire: queues behind make one of the headers that they see\n"
@@ -92,6 +101,7 @@ static const __u64 program[] = {
 static const char *const models[LOSS_MODELS] = {
 	[LOSS_NONE] = "none", [LOSS_PERIODIC] = "periodic", [LOSS_BERNOULLI] = "bernoulli",
 	[LOSS_BYTES] = "bytes", [LOSS_ALTERNATING] = "alternating", [LOSS_GILBERT] = "gilbert",
+	[LOSS_CLOCK] = "clock",
 };
 
 static const struct {
@@ -114,7 +124,8 @@ static const struct {
  * @a:		--a
  * @swing:	--swing
  * @half:	--half, s
- * @tau:	--tau, s
+ * @tau:	--tau or --tick, s
+ * @after:	--after, s
  * @of:		--of, bytes
  * @config:	what the program gets
  */
@@ -128,6 +139,7 @@ struct opts {
 	double			swing;
 	double			half;
 	double			tau;
+	double			after;
 	double			of;
 	struct loss_config	config;
 };
@@ -135,7 +147,7 @@ struct opts {
 enum option_id {
 	OPT_HELP = 1, OPT_EGRESS, OPT_EVERY, OPT_P, OPT_Q, OPT_LOSS, OPT_A, OPT_SWING, OPT_HALF,
 	OPT_TAU, OPT_OF, OPT_SEED, OPT_PER_FLOW, OPT_PROTO, OPT_DPORT, OPT_MIN_LEN, OPT_MARK,
-	OPT_HOLES, OPT_REHASH,
+	OPT_HOLES, OPT_REHASH, OPT_THEN, OPT_TICK, OPT_AFTER, OPT_BINS,
 };
 
 #define BIT(n)		(1U << (n))
@@ -146,19 +158,22 @@ static const struct option options[] = {
 	ARG("swing", OPT_SWING), ARG("half", OPT_HALF), ARG("tau", OPT_TAU), ARG("of", OPT_OF),
 	ARG("seed", OPT_SEED), FLAG("per-flow", OPT_PER_FLOW), ARG("proto", OPT_PROTO),
 	ARG("dport", OPT_DPORT), ARG("min-len", OPT_MIN_LEN), FLAG("mark", OPT_MARK),
-	FLAG("holes", OPT_HOLES), FLAG("rehash", OPT_REHASH), { 0 }
+	FLAG("holes", OPT_HOLES), FLAG("rehash", OPT_REHASH), ARG("then", OPT_THEN),
+	ARG("tick", OPT_TICK), ARG("after", OPT_AFTER), ARG("bins", OPT_BINS), { 0 }
 };
 
 /* Options of single models. */
 #define SPECIAL	(BIT(OPT_EVERY) | BIT(OPT_P) | BIT(OPT_Q) | BIT(OPT_LOSS) | BIT(OPT_A) | \
-		 BIT(OPT_SWING) | BIT(OPT_HALF) | BIT(OPT_TAU) | BIT(OPT_OF))
+		 BIT(OPT_SWING) | BIT(OPT_HALF) | BIT(OPT_TAU) | BIT(OPT_OF) | BIT(OPT_THEN) | \
+		 BIT(OPT_TICK) | BIT(OPT_AFTER))
 
 static const unsigned int takes[LOSS_MODELS] = {
-	[LOSS_PERIODIC] = BIT(OPT_EVERY),
+	[LOSS_PERIODIC] = BIT(OPT_EVERY) | BIT(OPT_THEN) | BIT(OPT_HALF),
 	[LOSS_BERNOULLI] = BIT(OPT_P),
 	[LOSS_BYTES] = BIT(OPT_P) | BIT(OPT_OF),
 	[LOSS_ALTERNATING] = BIT(OPT_P) | BIT(OPT_SWING) | BIT(OPT_HALF),
 	[LOSS_GILBERT] = BIT(OPT_P) | BIT(OPT_Q) | BIT(OPT_LOSS) | BIT(OPT_A) | BIT(OPT_TAU),
+	[LOSS_CLOCK] = BIT(OPT_TICK) | BIT(OPT_AFTER) | BIT(OPT_P),
 };
 
 static __u32 get_protos(char *list)
@@ -179,6 +194,11 @@ static __u32 get_protos(char *list)
 	return bits;
 }
 
+static __u64 nsec(double seconds)
+{
+	return (__u64)llround(seconds * NSEC_PER_SEC);
+}
+
 static void get_option(struct opts *o, int id, const char *name)
 {
 	switch (id) {
@@ -187,6 +207,9 @@ static void get_option(struct opts *o, int id, const char *name)
 		break;
 	case OPT_EVERY:
 		o->config.every = get_integer(name, optarg, 1, UINT32_MAX);
+		break;
+	case OPT_THEN:
+		o->config.then = get_integer(name, optarg, 1, UINT32_MAX);
 		break;
 	case OPT_P:
 		o->p = get_real(name, optarg, 0, 1);
@@ -207,7 +230,11 @@ static void get_option(struct opts *o, int id, const char *name)
 		o->half = get_real(name, optarg, 1e-6, 1e6);
 		break;
 	case OPT_TAU:
+	case OPT_TICK:
 		o->tau = get_real(name, optarg, 1e-6, 1e6);
+		break;
+	case OPT_AFTER:
+		o->after = get_real(name, optarg, 0, 1e6);
 		break;
 	case OPT_OF:
 		o->of = get_real(name, optarg, 1, 65535);
@@ -232,6 +259,10 @@ static void get_option(struct opts *o, int id, const char *name)
 		break;
 	case OPT_HOLES:
 		o->config.holes = 1;
+		o->config.per_flow = 1;
+		break;
+	case OPT_BINS:
+		o->config.bin = nsec(get_real(name, optarg, 1e-6, 1e6));
 		o->config.per_flow = 1;
 		break;
 	case OPT_REHASH:
@@ -280,7 +311,9 @@ static void fill_config(struct opts *o, const char *model)
 		if (p > 1 || o->q > 1)
 			usage("%s: --a %g is too much for --loss %g", model, o->a, o->loss);
 	}
-	if (takes[c->model] & BIT(OPT_P) && p < 0)
+	if (c->model == LOSS_CLOCK && o->tau < 0)
+		usage("%s: --tick is missing", model);
+	if (takes[c->model] & BIT(OPT_P) && c->model != LOSS_CLOCK && p < 0)
 		usage("%s: --p is missing", model);
 	c->p = probability(p < 0 ? 0 : p);
 
@@ -290,14 +323,20 @@ static void fill_config(struct opts *o, const char *model)
 		if (p + o->q < 0.02)
 			usage("%s: P+Q is less than 0.02", model);
 		c->q = probability(o->q);
-		c->tau = (__u64)llround(o->tau * NSEC_PER_SEC);
+		c->tau = nsec(o->tau < 0 ? 0.01 : o->tau);
 	}
+	if (c->model == LOSS_CLOCK) {
+		c->tau = nsec(o->tau);
+		c->after = nsec(o->after);
+	}
+	if (c->model == LOSS_PERIODIC)
+		c->half = nsec(o->half);
 	if (c->model == LOSS_ALTERNATING) {
 		if (p * (1 + o->swing) > 1)
 			usage("%s: --p %g --swing %g: more than 1", model, p, o->swing);
 		c->level[0] = probability(p * (1 - o->swing));
 		c->level[1] = probability(p * (1 + o->swing));
-		c->half = (__u64)llround(o->half * NSEC_PER_SEC);
+		c->half = nsec(o->half);
 	}
 	if (c->model == LOSS_BYTES) {
 		/* log of what a byte survives with */
@@ -347,7 +386,7 @@ static int load_program(const struct loss_config *c)
 	struct bpf_insn *insns = calloc(len, sizeof(*insns));
 	static char log[1 << 16];
 	LIBBPF_OPTS(bpf_prog_load_opts, opts, .log_buf = log, .log_size = sizeof(log));
-	int config, common, flows, holes, fd;
+	int config, common, flows, holes, bins, fd;
 
 	config = make_map(BPF_MAP_TYPE_ARRAY, "ablossy_config", 4, sizeof(*c), 1,
 			  BPF_F_RDONLY_PROG);
@@ -357,6 +396,8 @@ static int load_program(const struct loss_config *c)
 			 sizeof(struct flow_state), c->per_flow ? MAX_FLOWS : 1, 0);
 	holes = make_map(BPF_MAP_TYPE_ARRAY, "ablossy_holes", 4, sizeof(struct hole),
 			 c->holes ? MAX_HOLES : 1, 0);
+	bins = make_map(BPF_MAP_TYPE_ARRAY, "ablossy_bins", 4, sizeof(struct bin),
+			c->bin ? BIN_FLOWS * MAX_BINS : 1, BPF_F_MMAPABLE);
 	/* frozen, it is constants to the verifier, which drops the other models' code */
 	if (bpf_map_update_elem(config, &zero, c, BPF_ANY) || bpf_map_freeze(config))
 		die_errno("cannot fill a BPF map");
@@ -373,9 +414,11 @@ static int load_program(const struct loss_config *c)
 			insns[i].src_reg = BPF_PSEUDO_MAP_VALUE;
 			insns[i].imm = constant == MAGIC_CONFIG ? config : common;
 			insns[i + 1].imm = 0;
-		} else if (constant == MAGIC_FLOWS || constant == MAGIC_HOLES) {
+		} else if (constant == MAGIC_FLOWS || constant == MAGIC_HOLES ||
+			   constant == MAGIC_BINS) {
 			insns[i].src_reg = BPF_PSEUDO_MAP_FD;
-			insns[i].imm = constant == MAGIC_FLOWS ? flows : holes;
+			insns[i].imm = constant == MAGIC_FLOWS ? flows :
+				       constant == MAGIC_HOLES ? holes : bins;
 			insns[i + 1].imm = 0;
 		}
 		i++;
@@ -426,6 +469,7 @@ struct maps {
 	int	common;
 	int	flows;
 	int	holes;
+	int	bins;
 };
 
 static struct maps find_maps(const struct opts *o)
@@ -435,7 +479,7 @@ static struct maps find_maps(const struct opts *o)
 	struct bpf_prog_info info = { 0 };
 	__u32 ids[8], len = sizeof(info);
 	int fd, err = bpf_tc_query(&hook, &opts);
-	struct maps maps = { -1, -1, -1, -1 };
+	struct maps maps = { -1, -1, -1, -1, -1 };
 
 	if (err)
 		die_error(-err, "%s: no losses %s", o->dev, o->egress ? "on egress" : "on ingress");
@@ -457,6 +501,8 @@ static struct maps find_maps(const struct opts *o)
 			maps.config = fd;
 		else if (map.value_size == sizeof(struct loss_common))
 			maps.common = fd;
+		else if (map.value_size == sizeof(struct bin))
+			maps.bins = fd;
 		else
 			maps.holes = fd;
 	}
@@ -509,6 +555,32 @@ static struct hole *read_holes(const struct maps *maps, __u64 n)
 	return holes;
 }
 
+/* A flow's bins up to the last one with a packet, packets and bytes of each. */
+static void print_bins(const struct flow_state *f, const struct bin *bins)
+{
+	size_t n = MAX_BINS;
+
+	if (f->stream >= BIN_FLOWS)
+		return;
+	bins += f->stream * MAX_BINS;
+	while (n && !bins[n - 1].packets)
+		n--;
+	fputs(", \"bins\": [", stdout);
+	for (size_t i = 0; i < n; i++)
+		printf("%s[%u,%u]", i ? "," : "", bins[i].packets, bins[i].bytes);
+	putchar(']');
+}
+
+static const struct bin *map_bins(const struct maps *maps)
+{
+	const struct bin *bins = mmap(NULL, sizeof(*bins) * BIN_FLOWS * MAX_BINS, PROT_READ,
+				      MAP_SHARED, maps->bins, 0);
+
+	if (bins == MAP_FAILED)
+		die_errno("bins");
+	return bins;
+}
+
 static void print_flow(const struct flow_key *key, const struct flow_state *f)
 {
 	printf("{\"stream\": %llu", (unsigned long long)f->stream);
@@ -542,7 +614,9 @@ static int cmd_show(struct opts *o)
 	struct flow_key key, *last = NULL;
 	struct loss_common common;
 	struct loss_config c;
+	const struct bin *bins = NULL;
 	struct hole *holes = NULL;
+	struct timespec now;
 	struct maps maps;
 	__u64 n_holes = 0;
 	size_t n = 0;
@@ -580,6 +654,13 @@ static int cmd_show(struct opts *o)
 		n_holes = common.holes;
 		holes = read_holes(&maps, n_holes);
 	}
+	if (c.bin) {
+		bins = map_bins(&maps);
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		printf(", \"bin\": %g, \"now\": %lld.%09ld, \"unbinned\": %llu",
+		       (double)c.bin / NSEC_PER_SEC, (long long)now.tv_sec, now.tv_nsec,
+		       (unsigned long long)common.unbinned);
+	}
 	if (c.per_flow) {
 		fputs(", \"flows\": [", stdout);
 		for (size_t i = 0; i < n; i++) {
@@ -587,6 +668,8 @@ static int cmd_show(struct opts *o)
 			print_flow(&list[i].key, &list[i].state);
 			if (c.holes)
 				print_holes(&list[i].state, holes, n_holes);
+			if (bins)
+				print_bins(&list[i].state, bins);
 			putchar('}');
 		}
 		putchar(']');
@@ -629,7 +712,7 @@ static int be_quiet(enum libbpf_print_level level, const char *fmt, va_list ap)
 int main(int argc, char **argv)
 {
 	struct opts o = { .p = -1, .q = -1, .loss = -1, .a = -1, .swing = 0.5, .half = 10,
-			  .tau = 0.01, .of = 1, .config = { .seed = 1,
+			  .tau = -1, .of = 1, .config = { .seed = 1,
 			  .protos = PROTO_UDP | PROTO_TCP | PROTO_DCCP } };
 	const char *command = argc > 1 ? argv[1] : "";
 	bool add = !strcmp(command, "add");
@@ -655,7 +738,7 @@ int main(int argc, char **argv)
 	       (argc < 4 || strcmp(argv[3], models[o.config.model])))
 		o.config.model++;
 	if (o.config.model == LOSS_MODELS)
-		usage("add: want a model: none, periodic, bernoulli, bytes, alternating, gilbert");
+		usage("add: want a model: none, periodic, bernoulli, bytes, alternating, gilbert, clock");
 	get_options(&o, argc - 3, argv + 3, ~SPECIAL | takes[o.config.model], argv[3]);
 	fill_config(&o, argv[3]);
 	return cmd_add(&o);

@@ -14,6 +14,9 @@
 #define MAX_HOLES	(1 << 18)
 /* Slots that are searched back for one whose state does not depend on earlier ones. */
 #define GILBERT_REACH	1024
+/* Flows and bins that are counted, see struct bin. */
+#define BIN_FLOWS	64
+#define MAX_BINS	4096
 
 enum loss_model {
 	LOSS_NONE,		/* counts only */
@@ -22,6 +25,7 @@ enum loss_model {
 	LOSS_BYTES,		/* each byte: 1 - (1 - p)^bytes */
 	LOSS_ALTERNATING,	/* p changes between two values */
 	LOSS_GILBERT,		/* two states, each lasts whole slots of time */
+	LOSS_CLOCK,		/* the first packet of each slot of time, from some time on */
 	LOSS_MODELS
 };
 
@@ -40,12 +44,16 @@ enum { PROTO_UDP = 1, PROTO_TCP = 2, PROTO_DCCP = 4 };
  * @holes:	note packets that were lost before they came here
  * @mark:	set CE where the packet allows it, drop only others
  * @every:	LOSS_PERIODIC: n
+ * @then:	LOSS_PERIODIC: n in odd halves; 0: as in the others
  * @rehash:	forget the hash of each packet, of any protocol
- * @p:		LOSS_BERNOULLI: p; LOSS_GILBERT: probability to enter loss
+ * @p:		LOSS_BERNOULLI: p; LOSS_GILBERT: probability to enter loss; LOSS_CLOCK: before
+ *		@after
  * @q:		LOSS_GILBERT: probability to leave loss
- * @tau:	LOSS_GILBERT: length of a slot
- * @half:	LOSS_ALTERNATING: length of each half
+ * @tau:	LOSS_GILBERT, LOSS_CLOCK: length of a slot
+ * @half:	LOSS_ALTERNATING, LOSS_PERIODIC: length of each half
  * @level:	LOSS_ALTERNATING: probability in even and odd halves
+ * @after:	LOSS_CLOCK: when the slots begin
+ * @bin:	length of a bin; 0: no bins
  * @survive:	LOSS_BYTES: (1 - p)^(2^i)
  */
 struct loss_config {
@@ -60,12 +68,15 @@ struct loss_config {
 	__u32	mark;
 	__u32	holes;
 	__u32	every;
-	__u32	rehash;
+	__u32	then;
+	__u64	rehash;
 	__u64	p;
 	__u64	q;
 	__u64	tau;
 	__u64	half;
 	__u64	level[2];
+	__u64	after;
+	__u64	bin;
 	__u64	survive[17];
 };
 
@@ -74,11 +85,13 @@ struct loss_config {
  * @streams:	numbers given out
  * @overflow:	packets of flows that found no room
  * @holes:	found, also beyond MAX_HOLES
+ * @unbinned:	packets that no bin is for
  */
 struct loss_common {
 	__u64	streams;
 	__u64	overflow;
 	__u64	holes;
+	__u64	unbinned;
 };
 
 /**
@@ -91,6 +104,18 @@ struct hole {
 	__u32	stream;
 	__u32	first;
 	__u32	len;
+};
+
+/**
+ * struct bin - what came of a flow in some time, before losses
+ * @packets:	how many
+ * @bytes:	of them, with IP header
+ *
+ * Bin i of stream s is at s * MAX_BINS + i of their map.
+ */
+struct bin {
+	__u32	packets;
+	__u32	bytes;
 };
 
 #define ID_KNOWN	0x10000
@@ -114,7 +139,7 @@ struct flow_key {
  * @marked:	marked CE instead
  * @missing:	packets in holes
  * @next_id:	IPv4 ID that the next packet should have, | ID_KNOWN
- * @slot:	LOSS_GILBERT: last slot looked at, + 1
+ * @slot:	LOSS_GILBERT: last slot looked at, + 1; LOSS_CLOCK: last one with a loss, + 1
  * @bad:	LOSS_GILBERT: it is one of loss
  */
 struct flow_state {
@@ -135,5 +160,6 @@ struct flow_state {
 #define MAGIC_COMMON	0x61626c6f73737902ULL
 #define MAGIC_FLOWS	0x61626c6f73737903ULL
 #define MAGIC_HOLES	0x61626c6f73737904ULL
+#define MAGIC_BINS	0x61626c6f73737905ULL
 
 #endif /* ABLOSSY_H */
