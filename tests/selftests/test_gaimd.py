@@ -122,20 +122,38 @@ def test_parameters(t):
     run("modprobe tcp_gaimd alpha=0 beta=990")
 
 
+def on_its_way(seen):
+    """The samples that lie between a larger window before and a smaller one after."""
+    runs = [[n for n, _ in run] for _, run in itertools.groupby(enumerate(seen), lambda s: s[1])]
+    return {
+        n
+        for before, now, after in zip(runs, runs[1:], runs[2:], strict=False)
+        for n in now
+        if seen[before[0]] > seen[n] > seen[after[0]]
+    }
+
+
 def test_reno(t):
     """
     With alpha 1 and beta 1/2 it is Reno, sample by sample.
 
     The window grows 0.1 ms later with each round trip. After half a minute it would be at a sample.
+    In a recovery TCP brings the window down itself (RFC 6937), by as much as acknowledgments come
+    at a time, which is for nanoseconds to decide: what it is on its way does not count.
     """
     reno, counts = windows("reno", seconds=SAME)
     parameters(1000, 500)
     gaimd, others = windows("gaimd", seconds=SAME)
-    wrong = [(n, a, b) for n, (a, b) in enumerate(zip(reno, gaimd, strict=False)) if a != b]
+    falling = on_its_way(reno) | on_its_way(gaimd)
+    wrong = [
+        (n, a, b)
+        for n, (a, b) in enumerate(zip(reno, gaimd, strict=False))
+        if a != b and n not in falling
+    ]
     t.note(f"Reno: {settled(reno)}, {counts}")
     t.ok(
-        len(reno) == len(gaimd) > SAME / STEP - 2 and not wrong,
-        f"alpha 1, beta 1/2: Reno's window in {len(reno)} samples",
+        len(reno) == len(gaimd) > SAME / STEP - 2 and not wrong and 10 * len(falling) < len(reno),
+        f"alpha 1, beta 1/2: Reno's window in {len(reno) - len(falling)} of {len(reno)} samples",
         wrong[:9],
     )
     t.ok(
