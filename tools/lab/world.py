@@ -309,6 +309,9 @@ class World:
             raise self.doc.bad(("flows", name), "either start or stop, for kind dccp")
         if stop is not None and (start or 0) >= stop:
             raise self.doc.bad(("flows", name, "stop"), "not after its start")
+        for key, at in (("start", start), ("stop", stop)):
+            if at is not None and at > self.duration - DCCP_EARLY:
+                raise self.doc.bad(("flows", name, key), f"less than {DCCP_EARLY} s before the end")
         for key in WANTS.get(flow["kind"], ()):
             if key not in flow:
                 raise self.doc.bad(("flows", name), f"the key {key} is missing")
@@ -585,13 +588,14 @@ class World:
         """Directions at whose end all that comes is counted by flow and time, before losses."""
         found = self._named("bins")
         sides = [
-            (f["kind"], f["from"], f["to"])
+            (PORTS[f["kind"]][1], f["from"], f["to"])
             for f in self.flows.values()
-            if f["kind"] in ("tcp", "web")
+            if f["kind"] in PORTS
         ]
         if found and len({*sides}) < len(sides):
             raise self.doc.bad(
-                ("sample", "bins"), "flows of TCP from one node to another cannot be told apart"
+                ("sample", "bins"),
+                "flows to one port from one node to another cannot be told apart",
             )
         return found
 

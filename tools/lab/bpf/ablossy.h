@@ -69,7 +69,7 @@ struct loss_config {
 	__u32	holes;
 	__u32	every;
 	__u32	then;
-	__u64	rehash;
+	__u32	rehash;
 	__u64	p;
 	__u64	q;
 	__u64	tau;
