@@ -99,13 +99,13 @@ class Watch:
 
 
 def backwards(seconds):
-    """TCP from b to a."""
+    """Four TCPs from b to a: one alone may leave slow start with hardly a queue."""
     server = subprocess.Popen(
         ["ip", "netns", "exec", "b", "iperf3", "-s", "-1"], stdout=subprocess.DEVNULL
     )
     time.sleep(0.2)
     client = subprocess.Popen(
-        ["ip", "netns", "exec", "a", "iperf3", "-c", "10.0.2.1", "-R", "-J", "-t", str(seconds)],
+        in_ns("a", f"iperf3 -c 10.0.2.1 -R -P 4 -J -t {seconds}"),
         stdout=subprocess.PIPE,
         text=True,
     )
