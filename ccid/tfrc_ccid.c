@@ -217,7 +217,7 @@ static const struct tfrc_method *hc_tx_method(const struct sock *sk)
 /**
  * struct tfrc_hc_rx - receiving half-connection
  * @rx: TFRC
- * @due: why feedback is due that has not been sent, an enum tfrc_feedback
+ * @due: why feedback is due that has not been sent, an enum rate_feedback
  * @slow: the application cannot keep up
  * @own: the method's own state
  */
@@ -429,8 +429,8 @@ static void hc_grow_window(struct sock *sk, const struct tfrc_tx *tx)
 static void hc_ride(struct sock *sk, const struct sk_buff *skb)
 {
 	hc_tx(sk)->t_ack = 0;
-	if (hc_rx(sk)->due != TFRC_FEEDBACK_PERIODIC ||
-	    skb->len + TFRC_FEEDBACK_BYTES > dccp_sk(sk)->dccps_mss_cache) {
+	if (hc_rx(sk)->due != RATE_FEEDBACK_PERIODIC ||
+	    skb->len + RATE_FEEDBACK_BYTES > dccp_sk(sk)->dccps_mss_cache) {
 		hc_send_feedback(sk);
 		return;
 	}
@@ -684,7 +684,7 @@ static bool hc_new_event(struct tfrc_hc_tx *hc, const struct tfrc_options *o)
 
 	if (!o->li[0].drops || o->far)
 		return false;
-	news = !hc->event || tfrc_seq_diff(hc->event, start) > 0;
+	news = !hc->event || rate_seq_diff(hc->event, start) > 0;
 	if (news)
 		hc->event = start;
 	return news;
@@ -752,14 +752,14 @@ static void tfrc_hc_tx_packet_recv(struct sock *sk, struct sk_buff *skb)
 
 	if (type != DCCP_PKT_ACK && type != DCCP_PKT_DATAACK)
 		return;
-	o.acked = clamp_t(s64, tfrc_seq_diff(hc->feedback_seen ? hc->ackno : dp->dccps_iss,
+	o.acked = clamp_t(s64, rate_seq_diff(hc->feedback_seen ? hc->ackno : dp->dccps_iss,
 					     ackno), 0, U32_MAX);
 	hc_parse(&o, skb);
 	if (!hc_is_feedback(method, &o) || !hc->tx.started)
 		return;
 	/* A duplicate, or overtaken by newer feedback? */
 	if (hc->feedback_seen && (seq == hc->seq ||
-				  tfrc_seq_diff(hc->ackno, ackno) < 0))
+				  rate_seq_diff(hc->ackno, ackno) < 0))
 		return;
 	fresh = !hc->feedback_seen || hc->ackno != ackno;
 	hc->feedback_seen = true;
@@ -775,7 +775,7 @@ static void tfrc_hc_tx_packet_recv(struct sock *sk, struct sk_buff *skb)
 		 * What came after the last data packet was not noted. And a
 		 * packet is one sample, however often it is acknowledged.
 		 */
-		if (fresh && tfrc_seq_diff(hc->tx.seq_last, ackno) <= 0)
+		if (fresh && rate_seq_diff(hc->tx.seq_last, ackno) <= 0)
 			fb.rtt = clamp_t(s64, us, TFRC_RTT_MIN, TFRC_RTT_MAX);
 		tfrc_tx_acked_wc(&hc->tx, wc, now);
 	}
@@ -1022,7 +1022,7 @@ static bool tfrc_is_ce(const struct sk_buff *skb)
  */
 static bool hc_wait_for_data(struct sock *sk, u64 now)
 {
-	u64 gap, most = tfrc_rx_may_wait(&hc_rx(sk)->rx, now);
+	u64 gap, most = rate_rx_may_wait(&hc_rx(sk)->rx.rate, now);
 	struct tfrc_hc_tx *hc;
 
 	if (!tfrc_is_ours(dccp_sk(sk)->dccps_hc_tx_ccid))
@@ -1051,7 +1051,7 @@ static int tfrc_hc_rx_parse(struct sock *sk, u8 type, u8 option, u8 *val, u8 len
 		return -EINVAL;		/* resets the connection */
 	for (i = 0; i < len; i++)
 		us = us << 8 | val[i];
-	tfrc_rx_rtt_estimate(&hc_rx(sk)->rx, us, ktime_get_ns());
+	rate_rx_rtt_estimate(&hc_rx(sk)->rx.rate, us, ktime_get_ns());
 	return 0;
 }
 
@@ -1060,16 +1060,16 @@ static void tfrc_hc_rx_packet_recv(struct sock *sk, struct sk_buff *skb)
 	struct dccp_sock *dp = dccp_sk(sk);
 	struct tfrc_hc_rx *hc = hc_rx(sk);
 	struct tfrc_rx *rx = &hc->rx;
-	struct tfrc_packet pkt = {
+	struct rate_packet pkt = {
 		.seq	= DCCP_SKB_CB(skb)->dccpd_seq,
 		.ndp	= min_t(u64, dp->dccps_options_received.dccpor_ndp,
-				TFRC_NDP_MAX),
+				RATE_NDP_MAX),
 		.data	= dccp_data_packet(skb),
 		.ce	= tfrc_is_ce(skb),
 	};
 	struct tfrc_params par = rx->par;
 	u64 now = ktime_get_ns();
-	enum tfrc_feedback why;
+	enum rate_feedback why;
 
 	if (pkt.data)
 		pkt.size = skb->len - dccp_hdr(skb)->dccph_doff * 4;
@@ -1078,16 +1078,16 @@ static void tfrc_hc_rx_packet_recv(struct sock *sk, struct sk_buff *skb)
 	 * knows the round trip by it, unless the peer has told it. What is missing
 	 * after that one is lost.
 	 */
-	if (dp->dccps_role == DCCP_ROLE_SERVER && !rx->n_waiting &&
-	    rx->last.seq == rx->first_seq)
+	if (dp->dccps_role == DCCP_ROLE_SERVER && !rx->rate.n_waiting &&
+	    rx->rate.last.seq == rx->rate.first_seq)
 		tfrc_rx_init(rx, rx->method, &par, dp->dccps_osr,
-			     (rx->rtt_known ? 0 : dp->dccps_syn_rtt) ?: rx->rtt);
-	why = tfrc_rx_packet(rx, &pkt, dccp_hdr(skb)->dccph_ccval, now);
-	if (why == TFRC_FEEDBACK_NONE)
+			     (rx->rate.rtt_known ? 0 : dp->dccps_syn_rtt) ?: rx->rate.rtt);
+	why = rate_rx_packet(&rx->rate, &pkt, dccp_hdr(skb)->dccph_ccval, now);
+	if (why == RATE_FEEDBACK_NONE)
 		return;
 	/* The more urgent reason has the smaller number. */
 	hc->due = hc->due ? min_t(u8, hc->due, why) : why;
-	if (hc->due != TFRC_FEEDBACK_PERIODIC || !hc_wait_for_data(sk, now))
+	if (hc->due != RATE_FEEDBACK_PERIODIC || !hc_wait_for_data(sk, now))
 		hc_send_feedback(sk);
 }
 
@@ -1123,7 +1123,7 @@ static int tfrc_hc_rx_insert(struct sock *sk, struct sk_buff *skb)
 	struct tfrc_hc_rx *hc = hc_rx(sk);
 	struct tfrc_rx *rx = &hc->rx;
 	u8 type = DCCP_SKB_CB(skb)->dccpd_type, why = hc->due;
-	u32 most = why == TFRC_FEEDBACK_PERIODIC ? TFRC_INTERVALS_BRIEF : U32_MAX;
+	u32 most = why == RATE_FEEDBACK_PERIODIC ? TFRC_INTERVALS_BRIEF : U32_MAX;
 	u8 data[TFRC_INTERVALS_SIZE];
 	u64 now = ktime_get_ns();
 	__be32 val;
@@ -1137,7 +1137,7 @@ static int tfrc_hc_rx_insert(struct sock *sk, struct sk_buff *skb)
 
 	tfrc_rx_report(rx, why, now);
 	trace_tfrc_report(sk, rx, why);
-	hc->due = TFRC_FEEDBACK_NONE;
+	hc->due = RATE_FEEDBACK_NONE;
 	if (tfrc_is_ours(dccp_sk(sk)->dccps_hc_tx_ccid))
 		hc_tx(sk)->t_ack = 0;
 
@@ -1148,10 +1148,10 @@ static int tfrc_hc_rx_insert(struct sock *sk, struct sk_buff *skb)
 	if (!rx->method->sender_counts &&
 	    dccp_insert_option(skb, TFRC_OPT_MEAN_INTERVAL, &val, sizeof(val)))
 		return -1;
-	val = htonl(rx->x_recv);
+	val = htonl(rx->rate.x_recv);
 	if (dccp_insert_option(skb, TFRC_OPT_RECEIVE_RATE, &val, sizeof(val)))
 		return -1;
-	if (hc_insert_elapsed(skb, div_u64(now - rx->t_high, 10000)))
+	if (hc_insert_elapsed(skb, div_u64(now - rx->rate.t_high, 10000)))
 		return -1;
 	if (hc->slow && hc_insert_slow_receiver(skb))
 		return -1;
@@ -1167,7 +1167,7 @@ static int tfrc_hc_rx_insert(struct sock *sk, struct sk_buff *skb)
 static void tfrc_hc_rx_get_info(struct sock *sk, struct tcp_info *info)
 {
 	info->tcpi_options |= TCPI_OPT_TIMESTAMPS;
-	info->tcpi_rcv_rtt = hc_rx(sk)->rx.rtt;
+	info->tcpi_rcv_rtt = hc_rx(sk)->rx.rate.rtt;
 }
 
 static void hc_rx_info(const struct tfrc_rx *rx, struct tfrc_rx_info_ext *info)
@@ -1175,19 +1175,19 @@ static void hc_rx_info(const struct tfrc_rx *rx, struct tfrc_rx_info_ext *info)
 	u32 i;
 
 	*info = (struct tfrc_rx_info_ext){
-		.x_recv		= rx->x_recv,
-		.rtt		= rx->rtt,
+		.x_recv		= rx->rate.x_recv,
+		.rtt		= rx->rate.rtt,
 		.p		= tfrc_millionths(rx->pinv),
 		.size		= sizeof(*info),
-		.packets	= rx->packets,
-		.lost		= rx->lost,
-		.marked		= rx->marked,
-		.late		= rx->late,
-		.duplicates	= rx->duplicates,
+		.packets	= rx->rate.packets,
+		.lost		= rx->rate.lost,
+		.marked		= rx->rate.marked,
+		.late		= rx->rate.late,
+		.duplicates	= rx->rate.duplicates,
 		.events		= rx->events,
 		.mean_interval	= rx->pinv == TFRC_PINV_NONE ? 0 : rx->pinv,
-		.s		= rx->par.s ?: tfrc_mean(rx->s_mean),
-		.s_mean		= tfrc_mean(rx->s_mean),
+		.s		= rx->par.s ?: tfrc_mean(rx->rate.s_mean),
+		.s_mean		= tfrc_mean(rx->rate.s_mean),
 		.header		= rx->par.header,
 		.ccid		= rx->method->ccid,
 		.discount	= rx->par.discount,

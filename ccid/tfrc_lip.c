@@ -25,18 +25,18 @@ struct lip_state {
 
 static u32 lip_size(const struct tfrc_rx *rx)
 {
-	return min(tfrc_mean(rx->s_mean), rx->par.s);
+	return min(tfrc_mean(rx->rate.s_mean), rx->par.s);
 }
 
 /* In 256 ns. */
 static u32 lip_time(const struct tfrc_rx *rx)
 {
-	u64 ns = 1125ULL * (rx->rtt ?: TFRC_RTT_FALLBACK);
+	u64 ns = 1125ULL * (rx->rate.rtt ?: TFRC_RTT_FALLBACK);
 
 	return div_u64(ns * lip_size(rx), rx->par.s) >> 8;
 }
 
-static u32 lip_in_lip(const struct tfrc_rx *rx, const struct tfrc_hole *hole)
+static u32 lip_in_lip(const struct tfrc_rx *rx, const struct rate_hole *hole)
 {
 	const struct lip_state *own = rx->own;
 	u32 first = hole->from + hole->time / hole->steps, lip = lip_time(rx);
@@ -50,7 +50,7 @@ static u32 lip_in_lip(const struct tfrc_rx *rx, const struct tfrc_hole *hole)
 					   hole->steps, hole->time));
 }
 
-static void lip_event(struct tfrc_rx *rx, const struct tfrc_hole *hole)
+static void lip_event(struct tfrc_rx *rx, const struct rate_hole *hole)
 {
 	struct lip_state *own = rx->own;
 

@@ -24,24 +24,6 @@
 #define TFRC_LIP_MOST		128U	/* intervals of LIP scaling, 8 * S/s at most */
 #define TFRC_SHORT		8	/* two round trips, RFC 5622, 8.1 */
 
-/*
- * Feedback takes a tenth of the bytes of data that it is for: it waits for more
- * data, if not for longer than this.
- */
-#define TFRC_FEEDBACK_BYTES	56U	/* that a DataAck has more than Data */
-#define TFRC_FEEDBACK_SHARE	10
-#define TFRC_FEEDBACK_WAIT	160000U	/* us */
-
-/* What an empty datagram costs, bytes: its headers (RFC 5622, 5). */
-#define TFRC_EMPTY		36
-
-/* Is this, of packets with @s bytes each, data enough for feedback? */
-static inline bool tfrc_feedback_earned(u64 packets, u32 s)
-{
-	return packets * (s + TFRC_EMPTY) >=
-	       TFRC_FEEDBACK_BYTES * TFRC_FEEDBACK_SHARE;
-}
-
 /**
  * struct tfrc_params - what an application may set
  * @s: segment size in the throughput equation, bytes; 0: the packets' mean
@@ -78,26 +60,8 @@ struct tfrc_meter {
 
 struct tfrc_rx;
 struct tfrc_tx;
-struct tfrc_packet;
-
-/**
- * struct tfrc_hole - data packets lost in a row, or one that came with CE
- * @n: how many
- * @size: of about so many bytes each
- * @from: when the packet before them came, 256 ns, the low bits
- * @time: from then to the packet above the hole, 256 ns
- * @steps: sequence numbers from that packet to this: the lost packet with number
- *	i, from 1, was due at @from + i * @time / @steps (RFC 5348, 5.2)
- * @lip: they are in a LIP, and cannot begin an event
- */
-struct tfrc_hole {
-	u32	n;
-	u32	size;
-	u32	from;
-	u32	time;
-	u32	steps;
-	bool	lip;
-};
+struct rate_hole;
+struct rate_packet;
 
 /**
  * struct tfrc_method - a way to measure loss intervals
@@ -147,14 +111,14 @@ struct tfrc_method {
 	bool			no_discount;
 	u16			state;
 
-	void	(*received)(struct tfrc_rx *rx, const struct tfrc_packet *pkt,
+	void	(*received)(struct tfrc_rx *rx, const struct rate_packet *pkt,
 			    bool lip);
-	s64	(*lost)(struct tfrc_rx *rx, const struct tfrc_hole *hole);
+	s64	(*lost)(struct tfrc_rx *rx, const struct rate_hole *hole);
 	u32	(*length)(const struct tfrc_rx *rx, bool is_short);
 
 	void	(*init)(void *own, u64 random);
-	u32	(*in_lip)(const struct tfrc_rx *rx, const struct tfrc_hole *hole);
-	void	(*event)(struct tfrc_rx *rx, const struct tfrc_hole *hole);
+	u32	(*in_lip)(const struct tfrc_rx *rx, const struct rate_hole *hole);
+	void	(*event)(struct tfrc_rx *rx, const struct rate_hole *hole);
 	u32	(*pinv)(const struct tfrc_rx *rx);
 	u32	(*first)(const struct tfrc_rx *rx, u32 length, u32 n);
 	u32	(*unbias)(const struct tfrc_tx *tx, u32 pinv);

@@ -37,14 +37,14 @@ static bool sampling_takes(struct tfrc_rx *rx, u32 size)
 	return (u64)sampling_random(rx->own) * s >> 32 < size;
 }
 
-static void sampling_received(struct tfrc_rx *rx, const struct tfrc_packet *pkt,
+static void sampling_received(struct tfrc_rx *rx, const struct rate_packet *pkt,
 			      bool lip)
 {
 	if (sampling_takes(rx, pkt->size))
 		rx->meter.total += rx->par.s;
 }
 
-static void sampling_lost_in_lip(struct tfrc_rx *rx, const struct tfrc_hole *hole)
+static void sampling_lost_in_lip(struct tfrc_rx *rx, const struct rate_hole *hole)
 {
 	u32 i;
 
@@ -63,7 +63,7 @@ static void sampling_lost_in_lip(struct tfrc_rx *rx, const struct tfrc_hole *hol
  * already, so any does. It has s/S of a packet there, which takes off the bias of
  * Eq. (24).
  */
-static s64 sampling_lost(struct tfrc_rx *rx, const struct tfrc_hole *hole)
+static s64 sampling_lost(struct tfrc_rx *rx, const struct rate_hole *hole)
 {
 	u32 i, n = min(hole->n, SAMPLING_MOST);
 

@@ -6,13 +6,13 @@
 
 #include "tfrc_rx.h"
 
-void tfrc_standard_received(struct tfrc_rx *rx, const struct tfrc_packet *pkt,
+void tfrc_standard_received(struct tfrc_rx *rx, const struct rate_packet *pkt,
 			    bool lip)
 {
 	rx->meter.total++;
 }
 
-s64 tfrc_standard_lost(struct tfrc_rx *rx, const struct tfrc_hole *hole)
+s64 tfrc_standard_lost(struct tfrc_rx *rx, const struct rate_hole *hole)
 {
 	if (!hole->lip)
 		return 0;

@@ -39,9 +39,9 @@ static inline void tfrc_trace_address(void *to, const struct sock *sk, bool own)
 
 #endif
 
-TRACE_DEFINE_ENUM(TFRC_FEEDBACK_FIRST);
-TRACE_DEFINE_ENUM(TFRC_FEEDBACK_LOSS);
-TRACE_DEFINE_ENUM(TFRC_FEEDBACK_PERIODIC);
+TRACE_DEFINE_ENUM(RATE_FEEDBACK_FIRST);
+TRACE_DEFINE_ENUM(RATE_FEEDBACK_LOSS);
+TRACE_DEFINE_ENUM(RATE_FEEDBACK_PERIODIC);
 
 /* lengths in packets * 256 */
 TRACE_EVENT(tfrc_report,
@@ -69,24 +69,24 @@ TRACE_EVENT(tfrc_report,
 		__entry->why = why;
 		tfrc_trace_address(__entry->src, sk, true);
 		tfrc_trace_address(__entry->dst, sk, false);
-		__entry->x_recv = rx->x_recv;
+		__entry->x_recv = rx->rate.x_recv;
 		__entry->pinv = rx->pinv;
-		__entry->rtt = rx->rtt;
+		__entry->rtt = rx->rate.rtt;
 		__entry->current_interval = rx->history.n ?
 					    rx->history.i[0].length : 0;
 		__entry->last_interval = rx->history.n > 1 ?
 					 rx->history.i[1].length : 0;
-		__entry->packets = rx->packets;
-		__entry->lost = rx->lost;
-		__entry->marked = rx->marked;
+		__entry->packets = rx->rate.packets;
+		__entry->lost = rx->rate.lost;
+		__entry->marked = rx->rate.marked;
 		__entry->events = rx->events;
 	),
 	TP_printk("sk=%p src=%pISpc dst=%pISpc ccid=%u why=%s x_recv=%u pinv=%u rtt=%u current=%u last=%u packets=%llu lost=%llu marked=%llu events=%llu",
 		  __entry->sk, __entry->src, __entry->dst, __entry->ccid,
 		  __print_symbolic(__entry->why,
-				   { TFRC_FEEDBACK_FIRST, "first" },
-				   { TFRC_FEEDBACK_LOSS, "loss" },
-				   { TFRC_FEEDBACK_PERIODIC, "periodic" }),
+				   { RATE_FEEDBACK_FIRST, "first" },
+				   { RATE_FEEDBACK_LOSS, "loss" },
+				   { RATE_FEEDBACK_PERIODIC, "periodic" }),
 		  __entry->x_recv, __entry->pinv, __entry->rtt,
 		  __entry->current_interval, __entry->last_interval,
 		  __entry->packets, __entry->lost, __entry->marked,

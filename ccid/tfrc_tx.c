@@ -122,15 +122,15 @@ static void tx_recv_set_update(struct tfrc_tx *tx, u64 x, u64 now)
 	tx->n_recv = n;
 }
 
-/* How long feedback may wait for data, us: as the receiver, TFRC_FEEDBACK_WAIT. */
+/* How long feedback may wait for data, us: as the receiver, RATE_FEEDBACK_WAIT. */
 static u32 tx_feedback_wait(const struct tfrc_tx *tx)
 {
-	u32 packets = DIV_ROUND_UP(TFRC_FEEDBACK_BYTES * TFRC_FEEDBACK_SHARE,
-				   tfrc_mean(tx->s_mean) + TFRC_EMPTY);
+	u32 packets = DIV_ROUND_UP(RATE_FEEDBACK_BYTES * RATE_FEEDBACK_SHARE,
+				   tfrc_mean(tx->s_mean) + RATE_EMPTY);
 
 	if (packets == 1)
 		return 0;
-	return min_t(u64, (u64)packets * tx->gap >> 8, TFRC_FEEDBACK_WAIT);
+	return min_t(u64, (u64)packets * tx->gap >> 8, RATE_FEEDBACK_WAIT);
 }
 
 /**
@@ -191,7 +191,7 @@ static void tx_set_nofeedback(struct tfrc_tx *tx, u64 now)
 void tfrc_tx_start(struct tfrc_tx *tx, u32 size, u32 rtt, u64 now)
 {
 	tx->started = true;
-	tx->s_mean = (size ?: TFRC_EMPTY) << 8;
+	tx->s_mean = (size ?: RATE_EMPTY) << 8;
 	tx_recv_set_only(tx, TFRC_RATE_MAX, now);
 	if (rtt) {
 		tx->rtt = clamp(rtt, TFRC_RTT_MIN, TFRC_RTT_MAX);
@@ -278,7 +278,7 @@ void tfrc_tx_send(struct tfrc_tx *tx, u32 size, bool waited, u64 now)
 	}
 	tx_update_wc(tx, now);
 	tx->t_last = waited ? clamp(tx->t_due, now - TFRC_CREDIT, now) : now;
-	tx->cost = max_t(u32, size + tx->header_paid, size ?: TFRC_EMPTY);
+	tx->cost = max_t(u32, size + tx->header_paid, size ?: RATE_EMPTY);
 	tx->recent[tx->n_recent % TFRC_MIN_PACKETS] = now;
 	tx->recent_gap[tx->n_recent++ % TFRC_MIN_PACKETS] = tx_least_gap(tx, size);
 	if (!tx->t_nofeedback)
@@ -392,7 +392,7 @@ void tfrc_tx_note(struct tfrc_tx *tx, u64 seq, u64 now)
 		tx->limited = false;
 		return;
 	}
-	step = tfrc_seq_diff(tx->seq_noted, seq);
+	step = rate_seq_diff(tx->seq_noted, seq);
 	if (step > U16_MAX || tx->wc - tx->wc_noted > U16_MAX >> 1 ||
 	    (now - tx->t_noted) >> 42)
 		tx->n_sent = 0;		/* too far from those before */
@@ -425,7 +425,7 @@ u64 tfrc_tx_sent_time(const struct tfrc_tx *tx, u64 seq, u32 *wc)
 	*wc = tx->wc_noted;
 	for (i = 1; i <= n; i++) {
 		const struct tfrc_sent *sent = tx_noted(tx, tx->n_sent - i);
-		s64 d = tfrc_seq_diff(at, seq);
+		s64 d = rate_seq_diff(at, seq);
 
 		time = tx_noted_time(tx, sent);
 		if (!d || (d > 0 && i == 1))
@@ -478,7 +478,7 @@ bool tfrc_tx_tell(struct tfrc_tx *tx, const struct tfrc_reported *li, u32 n)
 			to->wc = old[j].wc;
 			to->older = old[j].older;
 		} else {
-			start = (li[i].start - 1) & TFRC_SEQ_MASK;
+			start = (li[i].start - 1) & RATE_SEQ_MASK;
 			to->older = !tfrc_tx_sent_time(tx, start, &to->wc);
 		}
 	}

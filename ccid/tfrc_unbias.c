@@ -19,7 +19,7 @@ static u32 unbias_bias(u32 n, u32 size, u32 s)
 /* The length from which unbias_sender() makes @length. */
 static u32 unbias_first(const struct tfrc_rx *rx, u32 length, u32 n)
 {
-	u32 s = rx->par.s, size = min(tfrc_mean(rx->s_mean), s);
+	u32 s = rx->par.s, size = min(tfrc_mean(rx->rate.s_mean), s);
 	u64 more;
 
 	if (rx->par.variant == TFRC_VARIANT_BYTES)

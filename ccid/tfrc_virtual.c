@@ -7,7 +7,7 @@
 #include "tfrc_rx.h"
 #include "include/uapi/linux/dccp_tfrc.h"
 
-static void vp_received(struct tfrc_rx *rx, const struct tfrc_packet *pkt, bool lip)
+static void vp_received(struct tfrc_rx *rx, const struct rate_packet *pkt, bool lip)
 {
 	rx->meter.total += pkt->size;
 	if (!lip)
@@ -23,7 +23,7 @@ static void vp_received(struct tfrc_rx *rx, const struct tfrc_packet *pkt, bool 
  * packets of 950 bytes are lost for each event where S is 1000, and intervals
  * are nearly twice as long.
  */
-static s64 vp_packet_lost(struct tfrc_rx *rx, const struct tfrc_hole *hole)
+static s64 vp_packet_lost(struct tfrc_rx *rx, const struct rate_hole *hole)
 {
 	u32 s = rx->par.s, size = hole->size;
 	struct tfrc_meter *m = &rx->meter;
@@ -49,7 +49,7 @@ static u32 vp_packet_length(const struct tfrc_rx *rx, bool is_short)
 }
 
 /* Byte mode, 3.4.1, Definition 3: any loss after the LIP begins an event. */
-static s64 vp_byte_lost(struct tfrc_rx *rx, const struct tfrc_hole *hole)
+static s64 vp_byte_lost(struct tfrc_rx *rx, const struct rate_hole *hole)
 {
 	struct tfrc_meter *m = &rx->meter;
 

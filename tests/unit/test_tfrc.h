@@ -12,7 +12,7 @@
 #define MSEC	1000000ULL
 #define USEC	1000ULL
 
-#define SEQ(n)	((n) & TFRC_SEQ_MASK)
+#define SEQ(n)	((n) & RATE_SEQ_MASK)
 
 /* 3.1: X = s / (R * f(p)) with t_RTO = 4R, b = 1. */
 __attribute__((unused))

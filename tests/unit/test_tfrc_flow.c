@@ -130,21 +130,21 @@ static void transmit(struct flow *f)
 static void receive(struct flow *f)
 {
 	struct message *d = &f->data.m[f->data.head++ % FLIGHT], *m;
-	struct tfrc_packet pkt = { .seq = d->seq, .size = d->size, .data = true };
-	enum tfrc_feedback why;
+	struct rate_packet pkt = { .seq = d->seq, .size = d->size, .data = true };
+	enum rate_feedback why;
 	u32 i;
 
-	why = tfrc_rx_packet(&f->rx, &pkt, d->ccval, f->now);
-	if (why == TFRC_FEEDBACK_NONE)
+	why = rate_rx_packet(&f->rx.rate, &pkt, d->ccval, f->now);
+	if (why == RATE_FEEDBACK_NONE)
 		return;
 	tfrc_rx_report(&f->rx, why, f->now);
 	m = put(f, &f->back);
-	m->seq = f->rx.seq_high;
-	m->x_recv = f->rx.x_recv;
+	m->seq = f->rx.rate.seq_high;
+	m->x_recv = f->rx.rate.x_recv;
 	m->pinv = f->method->sender_counts ?
 		  tfrc_rx_loss_event_rate(&f->rx) : f->rx.pinv;
 	m->n_li = f->rx.history.n;
-	if (why == TFRC_FEEDBACK_PERIODIC)
+	if (why == RATE_FEEDBACK_PERIODIC)
 		m->n_li = min(m->n_li, TFRC_INTERVALS_BRIEF);
 	for (i = 0; i < m->n_li; i++) {
 		m->li[i].start = f->rx.history.i[i].start;

@@ -187,7 +187,7 @@ static void test_lengths(void)
 
 static s64 lose(struct tfrc_rx *rx, u32 n, u32 size, bool lip)
 {
-	return tfrc_vp_packet.lost(rx, &(struct tfrc_hole){
+	return tfrc_vp_packet.lost(rx, &(struct rate_hole){
 				   .n = n, .size = size, .lip = lip });
 }
 
@@ -266,8 +266,8 @@ static void test_sampling(void)
 {
 	u64 own = 7;
 	struct tfrc_rx rx = { .own = &own, .par = { .s = 1000 } };
-	struct tfrc_hole hole = { .n = 1 << 24, .size = 100, .lip = true };
-	struct tfrc_packet pkt = { .size = 100 };
+	struct rate_hole hole = { .n = 1 << 24, .size = 100, .lip = true };
+	struct rate_packet pkt = { .size = 100 };
 	u32 i, n = 1000000;
 	double found;
 
@@ -290,7 +290,7 @@ static void test_sampling(void)
 	   rx.meter.total == (100ULL << 24), "sampling: a long hole in the LIP");
 	rx.par.s = 65535;
 	rx.meter.total = 0;
-	hole = (struct tfrc_hole){ .n = 5000, .size = 1 };
+	hole = (struct rate_hole){ .n = 5000, .size = 1 };
 	ok(tfrc_sampling.lost(&rx, &hole) == 1024 && rx.meter.total == 65535,
 	   "sampling: one of 1024 tiny packets begins an event");
 	rx.par.variant = TFRC_VARIANT_BYTES;
@@ -308,14 +308,14 @@ static void test_lip(void)
 	double closed = 0, open, weight = 0;
 	u32 i, seq, bad = 0;
 
-	tfrc_rx_init(&rx, &tfrc_lip_scaling, &par, TFRC_SEQ_MASK, 100000);
+	tfrc_rx_init(&rx, &tfrc_lip_scaling, &par, RATE_SEQ_MASK, 100000);
 	for (seq = 0; seq < 400; seq++) {
-		struct tfrc_packet pkt = { .seq = seq, .size = 100, .data = true };
+		struct rate_packet pkt = { .seq = seq, .size = 100, .data = true };
 
 		now += MSEC;
-		rx.rtt = 100000;
+		rx.rate.rtt = 100000;
 		if (seq < 200 || seq >= 250)
-			tfrc_rx_packet(&rx, &pkt, seq / 25 & 15, now);
+			rate_rx_packet(&rx.rate, &pkt, seq / 25 & 15, now);
 	}
 	/* 9/80 R are 11.25 packets. */
 	for (i = 0; i < 5; i++)
@@ -325,20 +325,20 @@ static void test_lip(void)
 	ok(rx.events == 5 && !bad,
 	   "LIP scaling: 50 losses in a row are five events, each 12");
 	/* The weights of 80 intervals: 1, then 2 (80 - i) / 82. */
-	tfrc_rx_report(&rx, TFRC_FEEDBACK_PERIODIC, now);
-	ok(rx.lost == 50 && rx.history.i[0].drops == 2 && rx.history.i[1].drops == 12,
+	tfrc_rx_report(&rx, RATE_FEEDBACK_PERIODIC, now);
+	ok(rx.rate.lost == 50 && rx.history.i[0].drops == 2 && rx.history.i[1].drops == 12,
 	   "LIP scaling: each loss is counted once");
 	closed = 4 * 12 + rx.history.i[5].length / 256.;
 	open = rx.history.i[0].length / 256. + 4 * 12;
 	ok(fabs(rx.pinv / 256. - fmax(closed, open) / 5) < .01,
 	   "LIP scaling: the mean of five intervals");
 	for (i = 0; rx.events < 200; i++) {
-		struct tfrc_hole hole = {
-			.n = 1, .size = 100, .from = rx.last.time, .steps = 1,
+		struct rate_hole hole = {
+			.n = 1, .size = 100, .from = rx.rate.last.time, .steps = 1,
 			.time = 1 << 20,
 		};
 
-		rx.last.time += hole.time;
+		rx.rate.last.time += hole.time;
 		rx.history.i[0].length = (i + 20) << 8;
 		tfrc_lip_scaling.event(&rx, &hole);
 		rx.history.i[1].length = (i + 20) << 8;
@@ -359,13 +359,13 @@ static void test_lip(void)
 
 	/* A hole with more events than count, and a limit to the work. */
 	{
-		struct tfrc_packet pkt = { .seq = 1 << 23, .size = 100,
+		struct rate_packet pkt = { .seq = 1 << 23, .size = 100,
 					   .data = true };
 		u64 before = rx.events;
 
 		for (i = 0; i < 3; i++, pkt.seq++) {
 			now += i ? MSEC : 400 * SEC;
-			tfrc_rx_packet(&rx, &pkt, 0, now);
+			rate_rx_packet(&rx.rate, &pkt, 0, now);
 		}
 		ok(rx.events == before + TFRC_HOLE_EVENTS,
 		   "LIP scaling: %llu events in a hole of 2^23 packets",
@@ -380,7 +380,7 @@ static void test_unbiasing(void)
 		.par = { .s = 1000 }, .s_max = U32_MAX, .s_mean = 100 << 8,
 		.n_rtt = 20 << 8,
 	};
-	struct tfrc_rx rx = { .par = { .s = 1000 }, .s_mean = 100 << 8 };
+	struct tfrc_rx rx = { .par = { .s = 1000 }, .rate.s_mean = 100 << 8 };
 	u32 (*make)(const struct tfrc_tx *tx, u32 pinv) = tfrc_unbiasing.unbias;
 	u32 first;
 

@@ -224,7 +224,7 @@ static bool earned(const struct oracle *o, u32 mean, u64 now)
 	       now >= last + 160 * MSEC;
 }
 
-static enum tfrc_feedback arrive(struct oracle *o, int n, u32 mean, u64 now)
+static enum rate_feedback arrive(struct oracle *o, int n, u32 mean, u64 now)
 {
 	const struct sent *sent = &o->st->sent[n];
 	int events = o->events;
@@ -232,7 +232,7 @@ static enum tfrc_feedback arrive(struct oracle *o, int n, u32 mean, u64 now)
 
 	if (o->got[n]) {
 		o->duplicates++;
-		return TFRC_FEEDBACK_NONE;
+		return RATE_FEEDBACK_NONE;
 	}
 	o->got[n] = true;
 	if (sent->data) {
@@ -241,7 +241,7 @@ static enum tfrc_feedback arrive(struct oracle *o, int n, u32 mean, u64 now)
 	}
 	if (n < o->last) {
 		o->late += sent->data;
-		return TFRC_FEEDBACK_NONE;
+		return RATE_FEEDBACK_NONE;
 	}
 	o->in_time[n] = true;
 	if (sent->data) {
@@ -257,19 +257,19 @@ static enum tfrc_feedback arrive(struct oracle *o, int n, u32 mean, u64 now)
 	}
 	walk(o);
 	if (first)
-		return o->events ? TFRC_FEEDBACK_LOSS : TFRC_FEEDBACK_FIRST;
+		return o->events ? RATE_FEEDBACK_LOSS : RATE_FEEDBACK_FIRST;
 	if (o->any && o->events > events)
-		return TFRC_FEEDBACK_LOSS;
+		return RATE_FEEDBACK_LOSS;
 	if (sent->data && o->high >= o->high_feedback + 4 &&
 	    earned(o, mean, now))
-		return TFRC_FEEDBACK_PERIODIC;
-	return TFRC_FEEDBACK_NONE;
+		return RATE_FEEDBACK_PERIODIC;
+	return RATE_FEEDBACK_NONE;
 }
 
 /* RFC 4342, 8.3; RFC 5348, 6.2: since the feedback a round trip ago. */
 static double x_recv(const struct oracle *o, double rtt, double mean, u64 now)
 {
-	int i = max(o->feedbacks - TFRC_MARKS, 0);
+	int i = max(o->feedbacks - RATE_MARKS, 0);
 	double bytes = 0, since = o->feedback[i], time;
 
 	for (; i < o->feedbacks; i++)
@@ -292,13 +292,13 @@ static u32 check_options(const struct oracle *o, const struct tfrc_rx *rx)
 {
 	u8 intervals[TFRC_INTERVALS_SIZE], dropped[TFRC_DROPPED_SIZE], *at;
 	u64 first = SEQ(o->st->seq - 1);
-	s64 skip = min(tfrc_seq_diff(SEQ(o->st->seq + o->last), rx->seq_high),
+	s64 skip = min(rate_seq_diff(SEQ(o->st->seq + o->last), rx->rate.seq_high),
 		       3LL);
-	u64 end = SEQ(rx->seq_high - skip), newest = end;
+	u64 end = SEQ(rx->rate.seq_high - skip), newest = end;
 	int n = min(o->events + 1, 9), i, used, bad = 0;
 	u32 sum = 0;
 
-	used = tfrc_rx_intervals(rx, rx->seq_high, U32_MAX, intervals);
+	used = tfrc_rx_intervals(rx, rx->rate.seq_high, U32_MAX, intervals);
 	if (used != 1 + 9 * n || tfrc_rx_dropped(rx, U32_MAX, dropped) != 3 * n)
 		return 1;
 	/* RFC 4342, 8.6.1: three at most, whatever is undecided. */
@@ -328,7 +328,7 @@ static u32 check_options(const struct oracle *o, const struct tfrc_rx *rx)
 		bad += packets > lossless + lossy;
 	}
 	if (o->events <= TFRC_NINTERVAL)
-		bad += sum != tfrc_seq_diff(first, newest);
+		bad += sum != rate_seq_diff(first, newest);
 	return bad;
 }
 
@@ -350,12 +350,12 @@ static void check(struct oracle *o, const struct tfrc_rx *rx,
 	const struct interval *now = &o->i[o->events];
 	int i;
 
-	v->counters += rx->packets != o->packets || rx->lost != o->lost ||
-		       rx->marked != o->marked || rx->late != o->late ||
-		       rx->duplicates != o->duplicates;
-	v->counters += rx->last.seq != SEQ(o->st->seq + o->last);
+	v->counters += rx->rate.packets != o->packets || rx->rate.lost != o->lost ||
+		       rx->rate.marked != o->marked || rx->rate.late != o->late ||
+		       rx->rate.duplicates != o->duplicates;
+	v->counters += rx->rate.last.seq != SEQ(o->st->seq + o->last);
 	v->lengths += rx->events != (u64)o->events;
-	v->rtt += fabs(rx->rtt - o->rtt) > 10 + o->rtt * 1e-3;
+	v->rtt += fabs(rx->rate.rtt - o->rtt) > 10 + o->rtt * 1e-3;
 	if (!o->events)
 		return;
 	v->lengths += rx->history.n != (u32)min(o->events + 1, 9) ||
@@ -372,20 +372,20 @@ static void check(struct oracle *o, const struct tfrc_rx *rx,
 }
 
 static void check_report(struct oracle *o, struct tfrc_rx *rx,
-			 enum tfrc_feedback why, u64 now, struct verdict *v)
+			 enum rate_feedback why, u64 now, struct verdict *v)
 {
-	u32 rtt = rx->rtt ?: TFRC_RTT_FALLBACK;
-	double rate = x_recv(o, rtt, rx->s_mean / 256., now), mean;
+	u32 rtt = rx->rate.rtt ?: TFRC_RTT_FALLBACK;
+	double rate = x_recv(o, rtt, rx->rate.s_mean / 256., now), mean;
 	bool brief = o->high - o->i[o->events].wc <= 8;
 
 	tfrc_rx_report(rx, why, now);
 	o->feedback[o->feedbacks++] = now;
 	o->high_feedback = o->high;
 	o->packets_feedback = o->packets;
-	if (why == TFRC_FEEDBACK_FIRST)
-		v->rate += rx->x_recv != 0;
+	if (why == RATE_FEEDBACK_FIRST)
+		v->rate += rx->rate.x_recv != 0;
 	else if (o->any)
-		v->rate += fabs(rx->x_recv - rate) > 2 + rate / rtt +
+		v->rate += fabs(rx->rate.x_recv - rate) > 2 + rate / rtt +
 						     .5e6 / rtt;
 	v->options += check_options(o, rx);
 	if (!o->events) {
@@ -422,18 +422,18 @@ static void run(const struct stream *st, struct verdict *v)
 	tfrc_rx_init(&rx, st->method, &st->par, SEQ(st->seq - 1), 0);
 	for (i = 0; i < st->arrivals; i++) {
 		const struct sent *sent = &st->sent[st->arrival[i]];
-		struct tfrc_packet pkt = {
+		struct rate_packet pkt = {
 			.seq = SEQ(st->seq + st->arrival[i]),
 			.size = sent->size, .ndp = sent->ndp,
 			.data = sent->data, .ce = sent->ce,
 		};
-		enum tfrc_feedback want, why;
+		enum rate_feedback want, why;
 
 		now += 1000 + unit_upto(&seed, 20 * MSEC);
-		why = tfrc_rx_packet(&rx, &pkt, sent->wc & 15, now);
-		want = arrive(&o, st->arrival[i], tfrc_mean(rx.s_mean), now);
+		why = rate_rx_packet(&rx.rate, &pkt, sent->wc & 15, now);
+		want = arrive(&o, st->arrival[i], tfrc_mean(rx.rate.s_mean), now);
 		v->feedback += why != want;
-		if (why != TFRC_FEEDBACK_NONE)
+		if (why != RATE_FEEDBACK_NONE)
 			check_report(&o, &rx, why, now, v);
 		check(&o, &rx, v);
 	}
@@ -584,29 +584,29 @@ static void hand_init(struct hand *h, const struct tfrc_method *method, u64 seq)
 	tfrc_rx_init(&h->rx, method, &method->defaults, SEQ(seq - 1), 0);
 }
 
-static enum tfrc_feedback hand_packet(struct hand *h, struct tfrc_packet pkt,
+static enum rate_feedback hand_packet(struct hand *h, struct rate_packet pkt,
 				      u8 wc)
 {
-	enum tfrc_feedback why;
+	enum rate_feedback why;
 
 	h->now += MSEC;
 	pkt.seq = SEQ(pkt.seq);
-	why = tfrc_rx_packet(&h->rx, &pkt, wc & 15, h->now);
-	if (why != TFRC_FEEDBACK_NONE)
+	why = rate_rx_packet(&h->rx.rate, &pkt, wc & 15, h->now);
+	if (why != RATE_FEEDBACK_NONE)
 		tfrc_rx_report(&h->rx, why, h->now);
 	return why;
 }
 
-static enum tfrc_feedback data(struct hand *h, u64 seq, u32 wc)
+static enum rate_feedback data(struct hand *h, u64 seq, u32 wc)
 {
-	return hand_packet(h, (struct tfrc_packet){
+	return hand_packet(h, (struct rate_packet){
 		.seq = seq, .size = h->size, .data = true }, wc);
 }
 
 /* Of the only packet so far, over a round trip. */
 static u32 first_rate(const struct hand *h)
 {
-	return h->size * 1e6 / (h->rx.rtt ?: TFRC_RTT_FALLBACK);
+	return h->size * 1e6 / (h->rx.rate.rtt ?: TFRC_RTT_FALLBACK);
 }
 
 /*
@@ -635,9 +635,9 @@ static void test_golden(void)
 	/* Find the round-trip time for which the first interval is 15. */
 	for (rtt = 1000; rtt < 20000; rtt += 25) {
 		hand_init(&h, &tfrc_sp, 0);
-		h.rx.rtt = rtt;
+		h.rx.rate.rtt = rtt;
 		for (seq = ndp = 0; seq <= 44; seq++) {
-			struct tfrc_packet pkt = { .seq = seq, .size = 1000,
+			struct rate_packet pkt = { .seq = seq, .size = 1000,
 						   .ndp = ndp, .data = true };
 			bool lost = false;
 
@@ -652,9 +652,9 @@ static void test_golden(void)
 			/* 8 packets a round trip; the last ones a new one */
 			if (!lost)
 				hand_packet(&h, pkt, seq / 2);
-			h.rx.rtt = rtt;
+			h.rx.rate.rtt = rtt;
 		}
-		tfrc_rx_report(&h.rx, TFRC_FEEDBACK_PERIODIC, h.now);
+		tfrc_rx_report(&h.rx, RATE_FEEDBACK_PERIODIC, h.now);
 		if (h.rx.history.n == 4 && h.rx.history.i[3].length >> 8 == 15)
 			break;
 	}
@@ -672,7 +672,7 @@ static void test_golden(void)
 	ok(!memcmp(got_dropped, dropped, sizeof(dropped)),
 	   "RFC 5622, 8.7.1: Dropped Packets, byte by byte");
 	/* 24 + 10 + 10 + 13 + 1: all that came before the hole */
-	ok(h.rx.packets == 45 - 7 - 5 && h.rx.lost == 6 &&
+	ok(h.rx.rate.packets == 45 - 7 - 5 && h.rx.rate.lost == 6 &&
 	   h.rx.events == 3, "RFC 5622, 8.7.1: counters");
 }
 
@@ -685,7 +685,7 @@ static void test_options(void)
 	hand_init(&h, &tfrc_sp, 1ULL << 47);
 	for (seq = 0; seq < 20; seq++)
 		data(&h, (1ULL << 47) + seq, seq / 8);
-	ok(tfrc_rx_intervals(&h.rx, h.rx.seq_high, U32_MAX, got) == 10 &&
+	ok(tfrc_rx_intervals(&h.rx, h.rx.rate.seq_high, U32_MAX, got) == 10 &&
 	   !memcmp(got, want, 10), "Loss Intervals: before the first event");
 	ok(tfrc_rx_dropped(&h.rx, U32_MAX, got) == 3 && !memcmp(got, want, 3),
 	   "Dropped Packets: before the first event");
@@ -694,31 +694,31 @@ static void test_options(void)
 
 	/* A hole of 300 packets that are not lost yet. */
 	data(&h, (1ULL << 47) + 320, 3);
-	tfrc_rx_intervals(&h.rx, h.rx.seq_high, U32_MAX, got);
+	tfrc_rx_intervals(&h.rx, h.rx.rate.seq_high, U32_MAX, got);
 	ok(got[0] == 3 && get24(got + 1) == 318 && !get24(got + 4),
 	   "Loss Intervals: three packets are skipped, not 301");
 
 	/* Lengths that do not fit are cut to what their fields hold. */
 	h.rx.history.n = 1;
 	h.rx.history.i[0] = (struct tfrc_interval){
-		.start = SEQ(h.rx.last.seq - (1ULL << 46)),
+		.start = SEQ(h.rx.rate.last.seq - (1ULL << 46)),
 		.lossy = U32_MAX, .packets = TFRC_COUNT_MAX,
 		.drops = TFRC_COUNT_MAX };
-	tfrc_rx_intervals(&h.rx, h.rx.seq_high, U32_MAX, got);
+	tfrc_rx_intervals(&h.rx, h.rx.rate.seq_high, U32_MAX, got);
 	ok(get24(got + 4) == 0x7fffff && get24(got + 7) == 0xffffff,
 	   "Loss Intervals: great lengths");
 	tfrc_rx_dropped(&h.rx, U32_MAX, got);
 	ok(get24(got) == 0xffffff, "Dropped Packets: great counts");
 	h.rx.history.i[0] = (struct tfrc_interval){
-		.start = h.rx.last.seq, .lossy = 1 };
-	tfrc_rx_intervals(&h.rx, h.rx.seq_high, U32_MAX, got);
+		.start = h.rx.rate.last.seq, .lossy = 1 };
+	tfrc_rx_intervals(&h.rx, h.rx.rate.seq_high, U32_MAX, got);
 	ok(get24(got + 7) == 1, "Loss Intervals: the least data length is 1");
 }
 
 /* Two packets within a tick of the clock that arrivals are kept by. */
 static void test_tick(void)
 {
-	struct tfrc_packet pkt = { .size = 100, .data = true };
+	struct rate_packet pkt = { .size = 100, .data = true };
 	u32 tick, bad = 0;
 
 	for (tick = 0; tick < 8; tick++) {
@@ -726,11 +726,11 @@ static void test_tick(void)
 
 		hand_init(&h, &tfrc_standard, 0);
 		h.now = SEC + 256 * tick;
-		h.rx.rtt = 10000;
-		tfrc_rx_packet(&h.rx, &pkt, 0, h.now);
+		h.rx.rate.rtt = 10000;
+		rate_rx_packet(&h.rx.rate, &pkt, 0, h.now);
 		pkt.seq++;
-		tfrc_rx_packet(&h.rx, &pkt, 4, h.now + 100);
-		bad += h.rx.rtt > 10000;
+		rate_rx_packet(&h.rx.rate, &pkt, 4, h.now + 100);
+		bad += h.rx.rate.rtt > 10000;
 	}
 	ok(!bad, "RTT: no sample of minutes from two packets at once");
 }
@@ -742,15 +742,15 @@ static void test_may_wait(void)
 	u32 i;
 
 	hand_init(&h, &tfrc_sp, 0);
-	h.rx.rtt = 2000;
+	h.rx.rate.rtt = 2000;
 	data(&h, 0, 0);
-	ok(tfrc_rx_may_wait(&h.rx, h.now + 50 * MSEC) == 2 * MSEC,
+	ok(rate_rx_may_wait(&h.rx.rate, h.now + 50 * MSEC) == 2 * MSEC,
 	   "feedback of large packets waits for a round trip at most");
 	h.size = 20;
-	h.rx.s_mean = 20 << 8;
+	h.rx.rate.s_mean = 20 << 8;
 	for (i = 1; i < 5; i++)
 		data(&h, i, i);
-	ok(llabs((s64)(tfrc_rx_may_wait(&h.rx, h.now + 50 * MSEC) -
+	ok(llabs((s64)(rate_rx_may_wait(&h.rx.rate, h.now + 50 * MSEC) -
 		       54 * MSEC)) < 1000,
 	   "of small ones as long as since the last one");
 }
@@ -793,7 +793,7 @@ static void test_detection(void)
 			if (seq == 7 + d)
 				data(&h, 7, 1);
 		}
-		bad += h.rx.lost != (d > 2) || h.rx.late != (d > 2) ||
+		bad += h.rx.rate.lost != (d > 2) || h.rx.rate.late != (d > 2) ||
 		       h.rx.events != (d > 2);
 	}
 	ok(!bad, "detection: displaced by 2 is in time, by 3 is lost and late");
@@ -801,17 +801,17 @@ static void test_detection(void)
 	hand_init(&h, &tfrc_standard, 0);
 	for (seq = 0; seq < 7; seq++)
 		data(&h, seq, 0);
-	bad = data(&h, 8, 0) != TFRC_FEEDBACK_NONE;
-	bad += hand_packet(&h, (struct tfrc_packet){ .seq = 10, .size = 1000,
-			   .data = true, .ce = true }, 0) != TFRC_FEEDBACK_LOSS;
-	ok(!bad && h.rx.events == 1 && h.rx.lost == 2 && h.rx.marked == 1 &&
+	bad = data(&h, 8, 0) != RATE_FEEDBACK_NONE;
+	bad += hand_packet(&h, (struct rate_packet){ .seq = 10, .size = 1000,
+			   .data = true, .ce = true }, 0) != RATE_FEEDBACK_LOSS;
+	ok(!bad && h.rx.events == 1 && h.rx.rate.lost == 2 && h.rx.rate.marked == 1 &&
 	   h.rx.history.i[0].start == 7 && h.rx.meter.drops == 3,
 	   "detection: a mark makes the holes below it lost at once");
 
 	hand_init(&h, &tfrc_standard, 0);
-	bad = hand_packet(&h, (struct tfrc_packet){ .seq = 0, .size = 1000,
-			  .data = true, .ce = true }, 0) != TFRC_FEEDBACK_LOSS;
-	bad += h.rx.events != 1 || h.rx.x_recv != first_rate(&h);
+	bad = hand_packet(&h, (struct rate_packet){ .seq = 0, .size = 1000,
+			  .data = true, .ce = true }, 0) != RATE_FEEDBACK_LOSS;
+	bad += h.rx.events != 1 || h.rx.rate.x_recv != first_rate(&h);
 	/* RFC 5348, 6.3.1: half a packet per round trip */
 	ok(!bad && fabsl(1 / ref_f(256.L / h.rx.history.i[1].length) - .5L) <
 	   .05 * .5, "detection: the first packet is marked");
@@ -822,13 +822,13 @@ static void test_detection(void)
 	data(&h, 200 - 64, 0);
 	data(&h, 200 - 65, 0);
 	data(&h, 199, 0);
-	ok(h.rx.duplicates == 3 && !h.rx.late, "duplicates: old and new");
+	ok(h.rx.rate.duplicates == 3 && !h.rx.rate.late, "duplicates: old and new");
 
 	/* A hole in front of the first packet that arrives. */
 	hand_init(&h, &tfrc_standard, 0);
 	for (seq = 3; seq < 6; seq++)
 		data(&h, seq, 9);
-	ok(h.rx.lost == 3 && h.rx.events == 1 && h.rx.history.i[0].start == 0,
+	ok(h.rx.rate.lost == 3 && h.rx.events == 1 && h.rx.history.i[0].start == 0,
 	   "detection: the first packets are lost");
 	ok(fabsl(1 / ref_f(256.L / h.rx.history.i[1].length) - .5L) < .025,
 	   "first interval: half a packet per round trip if it has none");
@@ -836,15 +836,15 @@ static void test_detection(void)
 	/* The same, with acknowledgments above it. */
 	hand_init(&h, &tfrc_standard, 0);
 	for (seq = 3; seq < 5; seq++)
-		hand_packet(&h, (struct tfrc_packet){ .seq = seq }, 0);
-	ok(data(&h, 5, 0) == TFRC_FEEDBACK_LOSS && h.rx.lost == 3 &&
-	   h.rx.x_recv == first_rate(&h),
+		hand_packet(&h, (struct rate_packet){ .seq = seq }, 0);
+	ok(data(&h, 5, 0) == RATE_FEEDBACK_LOSS && h.rx.rate.lost == 3 &&
+	   h.rx.rate.x_recv == first_rate(&h),
 	   "detection: with the first packet that arrives, a receive rate");
 	hand_init(&h, &tfrc_standard, 0);
 	for (seq = 3; seq < 6; seq++)
-		bad += hand_packet(&h, (struct tfrc_packet){ .seq = seq }, 0);
-	ok(!bad && data(&h, 6, 0) == TFRC_FEEDBACK_LOSS && h.rx.lost == 3 &&
-	   h.rx.x_recv == first_rate(&h),
+		bad += hand_packet(&h, (struct rate_packet){ .seq = seq }, 0);
+	ok(!bad && data(&h, 6, 0) == RATE_FEEDBACK_LOSS && h.rx.rate.lost == 3 &&
+	   h.rx.rate.x_recv == first_rate(&h),
 	   "detection: by packets without data, told with the first that has some");
 }
 
@@ -856,7 +856,7 @@ static void test_first_unknown(void)
 
 	hand_init(&h, &tfrc_unbiasing, 0);
 	for (seq = 1; seq < 4; seq++)
-		hand_packet(&h, (struct tfrc_packet){ .seq = seq }, 0);
+		hand_packet(&h, (struct rate_packet){ .seq = seq }, 0);
 	ok(h.rx.events == 1 && h.rx.history.i[1].length < 5 << 8,
 	   "first interval: not lengthened by a bias that is not known, %.1f",
 	   h.rx.history.i[1].length / 256.);
@@ -887,16 +887,16 @@ static void test_first_interval(void)
 			data(&h, seq, wc);
 		}
 		/* Headers are what the sender takes off again. */
-		want = h.rx.x_max * (1 + (double)h.rx.par.header / h.size);
-		want = fmax(want, .5 * s * 1e6 / h.rx.rtt);
-		got = s * 1e6 / (h.rx.rtt *
+		want = h.rx.rate.x_max * (1 + (double)h.rx.par.header / h.size);
+		want = fmax(want, .5 * s * 1e6 / h.rx.rate.rtt);
+		got = s * 1e6 / (h.rx.rate.rtt *
 				 ref_f(256.L / h.rx.history.i[1].length));
 		bad += fabs(got / want - 1) > .05;
 		/* RFC 5348, 6.2: of a round trip and as many whole packets */
 		want = h.size * 1e6 / gap;
-		wrong += h.rx.x_max > want * 1.05 + h.size * 1e6 / h.rx.rtt ||
-			 h.rx.x_max < want * .95 ||
-			 fabs(h.rx.rtt - (double)rtt) > .3 * rtt + gap;
+		wrong += h.rx.rate.x_max > want * 1.05 + h.size * 1e6 / h.rx.rate.rtt ||
+			 h.rx.rate.x_max < want * .95 ||
+			 fabs(h.rx.rate.rtt - (double)rtt) > .3 * rtt + gap;
 	}
 	ok(!bad, "first interval: within 5 %% of the greatest receive rate");
 	ok(!wrong, "receive rate and round-trip time at constant rates");
@@ -927,15 +927,15 @@ static void test_first_unbiased(void)
 			par.header = 36;
 			tfrc_rx_init(&rx, method[j], &par, SEQ(0), rtt);
 			for (seq = 1; !rx.events; seq++) {
-				struct tfrc_packet pkt = {
+				struct rate_packet pkt = {
 					.seq = SEQ(seq), .size = size, .data = true,
 				};
-				enum tfrc_feedback why;
+				enum rate_feedback why;
 
 				now += gap * USEC;
 				if (seq == 500)
 					continue;
-				why = tfrc_rx_packet(&rx, &pkt,
+				why = rate_rx_packet(&rx.rate, &pkt,
 						     (now - SEC) * 4 / (rtt * USEC) % 16, now);
 				if (why)
 					tfrc_rx_report(&rx, why, now);
@@ -974,16 +974,16 @@ static void test_pause(void)
 			for (part = 0; part < 2; part++) {
 				events[part] = rx.events;
 				for (k = 0; k < 6000; k++, seq++) {
-					struct tfrc_packet pkt = {
+					struct rate_packet pkt = {
 						.seq = SEQ(seq), .size = 200, .data = true,
 					};
-					enum tfrc_feedback why;
+					enum rate_feedback why;
 
 					now += 20 * MSEC;
 					wc = (now - begin) / (25 * MSEC);
 					if (k % 100 < 3)
 						continue;
-					why = tfrc_rx_packet(&rx, &pkt, wc % 16, now);
+					why = rate_rx_packet(&rx.rate, &pkt, wc % 16, now);
 					if (why)
 						tfrc_rx_report(&rx, why, now);
 				}
@@ -1006,21 +1006,21 @@ static void test_periodic(void)
 	u32 bad = 0;
 
 	hand_init(&h, &tfrc_standard, 0);
-	ok(data(&h, 0, 0) == TFRC_FEEDBACK_FIRST && h.rx.x_recv == 0,
+	ok(data(&h, 0, 0) == RATE_FEEDBACK_FIRST && h.rx.rate.x_recv == 0,
 	   "feedback: on the first packet, receive rate 0");
-	bad += data(&h, 1, 3) != TFRC_FEEDBACK_NONE;
-	bad += data(&h, 2, 4) != TFRC_FEEDBACK_PERIODIC;
-	bad += data(&h, 4, 7) != TFRC_FEEDBACK_NONE;
-	bad += data(&h, 5, 8) != TFRC_FEEDBACK_PERIODIC;
-	bad += h.rx.last.seq != 2;
-	bad += data(&h, 6, 8) != TFRC_FEEDBACK_LOSS;
-	bad += data(&h, 7, 11) != TFRC_FEEDBACK_NONE;
-	bad += data(&h, 8, 16) != TFRC_FEEDBACK_PERIODIC;
+	bad += data(&h, 1, 3) != RATE_FEEDBACK_NONE;
+	bad += data(&h, 2, 4) != RATE_FEEDBACK_PERIODIC;
+	bad += data(&h, 4, 7) != RATE_FEEDBACK_NONE;
+	bad += data(&h, 5, 8) != RATE_FEEDBACK_PERIODIC;
+	bad += h.rx.rate.last.seq != 2;
+	bad += data(&h, 6, 8) != RATE_FEEDBACK_LOSS;
+	bad += data(&h, 7, 11) != RATE_FEEDBACK_NONE;
+	bad += data(&h, 8, 16) != RATE_FEEDBACK_PERIODIC;
 	/* What is no data has no counter. */
-	bad += hand_packet(&h, (struct tfrc_packet){ .seq = 9 }, 9) !=
-	       TFRC_FEEDBACK_NONE;
-	bad += data(&h, 10, 19) != TFRC_FEEDBACK_NONE;
-	bad += data(&h, 11, 20) != TFRC_FEEDBACK_PERIODIC;
+	bad += hand_packet(&h, (struct rate_packet){ .seq = 9 }, 9) !=
+	       RATE_FEEDBACK_NONE;
+	bad += data(&h, 10, 19) != RATE_FEEDBACK_NONE;
+	bad += data(&h, 11, 20) != RATE_FEEDBACK_PERIODIC;
 	ok(!bad, "feedback: every fourth counter, with a hole too; loss events");
 }
 
@@ -1033,18 +1033,18 @@ static void test_costly(void)
 	hand_init(&h, &tfrc_sp, 0);
 	h.size = 20;
 	for (i = 0; i < 60; i++)
-		if (data(&h, i, i) == TFRC_FEEDBACK_PERIODIC && n < 8)
+		if (data(&h, i, i) == RATE_FEEDBACK_PERIODIC && n < 8)
 			due[n++] = i;
 	ok(n == 5 && due[0] == 10 && due[1] == 20 && due[4] == 50,
 	   "feedback: after 10 packets of 20 bytes, with 36 each");
 	for (i = 60; i < 65; i++) {
-		alone += (data(&h, i, i) == TFRC_FEEDBACK_PERIODIC) << (i - 60);
+		alone += (data(&h, i, i) == RATE_FEEDBACK_PERIODIC) << (i - 60);
 		h.now += 80 * MSEC;
 	}
 	ok(alone == 1 + 16, "feedback: in 160 ms, but not before a round trip");
 	h.size = 1000;
 	for (i = 65, n = 0; i < 165; i++)
-		n += data(&h, i, i) == TFRC_FEEDBACK_PERIODIC;
+		n += data(&h, i, i) == RATE_FEEDBACK_PERIODIC;
 	ok(n == 25, "feedback: each round trip, of packets that pay for it");
 }
 
@@ -1063,13 +1063,13 @@ static void test_rtt(void)
 		if (i == 2)
 			t3 = h.now;
 	}
-	h.rx.rtt = 0;
+	h.rx.rate.rtt = 0;
 	data(&h, 6, wc[6]);
-	ok(h.rx.rtt == (h.now - t3) / USEC, "RTT: T7 - T3 of RFC 4342, 8.1");
-	i = h.rx.rtt;
+	ok(h.rx.rate.rtt == (h.now - t3) / USEC, "RTT: T7 - T3 of RFC 4342, 8.1");
+	i = h.rx.rate.rtt;
 	data(&h, 7, wc[7]);
 	data(&h, 8, wc[8]);
-	ok(h.rx.rtt == i, "RTT: a counter that has come before is no sample");
+	ok(h.rx.rate.rtt == i, "RTT: a counter that has come before is no sample");
 
 	for (i = 1; i <= 5; i++) {
 		u32 seq;
@@ -1080,7 +1080,7 @@ static void test_rtt(void)
 			data(&h, seq, seq * i);
 		}
 		/* 5 ms a counter; those 5 apart tell nothing */
-		bad += i < 5 ? h.rx.rtt - 19999 > 2 : h.rx.rtt;
+		bad += i < 5 ? h.rx.rate.rtt - 19999 > 2 : h.rx.rate.rtt;
 	}
 	ok(!bad, "RTT: by counters 1 to 4 apart, not by 5");
 
@@ -1092,28 +1092,28 @@ static void test_rtt(void)
 		u32 seq;
 
 		hand_init(&h, &tfrc_standard, 0);
-		h.rx.rtt = 2000000;
+		h.rx.rate.rtt = 2000000;
 		for (seq = 0; seq < 100; seq++) {
 			h.now += 99 * MSEC;
 			data(&h, seq, seq * i);
 		}
-		bad += h.rx.rtt > 80100 || h.rx.rtt < 79000;
+		bad += h.rx.rate.rtt > 80100 || h.rx.rate.rtt < 79000;
 		/* a packet a round trip at least */
-		bad += fabs(h.rx.x_recv - 12500.) > 125;
+		bad += fabs(h.rx.rate.x_recv - 12500.) > 125;
 
 		hand_init(&h, &tfrc_standard, 0);
-		h.rx.rtt = 40000;
+		h.rx.rate.rtt = 40000;
 		for (seq = 0; seq < 100; seq++) {
 			h.now += 99 * MSEC;
 			data(&h, seq, seq * i);
 		}
-		bad += h.rx.rtt != 40000;
+		bad += h.rx.rate.rtt != 40000;
 	}
 	ok(!bad, "RTT: an estimate that is too large for the counters falls");
 
 	hand_init(&h, &tfrc_standard, 0);
 	tfrc_rx_init(&h.rx, &tfrc_standard, &tfrc_standard.defaults, 0, 7);
-	ok(h.rx.rtt == TFRC_RTT_MIN, "RTT: of the handshake, bounded");
+	ok(h.rx.rate.rtt == TFRC_RTT_MIN, "RTT: of the handshake, bounded");
 }
 
 /* RFC 6323, 3.4: the sender's word for it, and what to do as long as it has none. */
@@ -1125,50 +1125,50 @@ static void test_rtt_told(void)
 	u64 seed = 6323;
 
 	hand_init(&h, &tfrc_standard, 0);
-	tfrc_rx_rtt_estimate(&h.rx, 0, h.now);
+	rate_rx_rtt_estimate(&h.rx.rate, 0, h.now);
 	for (seq = 0; seq < 50; seq++) {
 		h.now += 19 * MSEC;
 		data(&h, seq, seq);
 	}
-	ok(!h.rx.rtt, "RTT told: counters are not asked");
+	ok(!h.rx.rate.rtt, "RTT told: counters are not asked");
 	data(&h, seq, seq + 4);
-	ok(fabs(h.rx.x_recv - 50000.) < 2500,
-	   "RTT told: half a second until there is a number: %u", h.rx.x_recv);
+	ok(fabs(h.rx.rate.x_recv - 50000.) < 2500,
+	   "RTT told: half a second until there is a number: %u", h.rx.rate.x_recv);
 
-	h.rx.rtt_missing = false;
-	tfrc_rx_rtt_estimate(&h.rx, 0, h.now);
-	tfrc_rx_rtt_estimate(&h.rx, 0, h.now + 500 * MSEC);
-	bad = h.rx.rtt;
-	tfrc_rx_rtt_estimate(&h.rx, 0, h.now + 501 * MSEC);
-	ok(!bad && h.rx.rtt == 1000000, "RTT told: doubled when that is over");
-	tfrc_rx_rtt_estimate(&h.rx, 40000, h.now + 600 * MSEC);
-	ok(h.rx.rtt == 40000, "RTT told: the first number counts in full");
+	h.rx.rate.rtt_missing = false;
+	rate_rx_rtt_estimate(&h.rx.rate, 0, h.now);
+	rate_rx_rtt_estimate(&h.rx.rate, 0, h.now + 500 * MSEC);
+	bad = h.rx.rate.rtt;
+	rate_rx_rtt_estimate(&h.rx.rate, 0, h.now + 501 * MSEC);
+	ok(!bad && h.rx.rate.rtt == 1000000, "RTT told: doubled when that is over");
+	rate_rx_rtt_estimate(&h.rx.rate, 40000, h.now + 600 * MSEC);
+	ok(h.rx.rate.rtt == 40000, "RTT told: the first number counts in full");
 
 	for (bad = 0, seq = 0; seq < 1000; seq++) {
 		us = 1 + unit_log_upto(&seed, 2 * TFRC_RTT_MAX);
-		if (us >= TFRC_RTT_SPIKE)
+		if (us >= RATE_RTT_SPIKE)
 			continue;
 		ref = .9 * ref + .1 * fmin(fmax(us, TFRC_RTT_MIN), TFRC_RTT_MAX);
-		tfrc_rx_rtt_estimate(&h.rx, us, h.now);
-		bad += fabs(h.rx.rtt - ref) > 6;
+		rate_rx_rtt_estimate(&h.rx.rate, us, h.now);
+		bad += fabs(h.rx.rate.rtt - ref) > 6;
 	}
 	ok(!bad, "RTT told: the moving average of RFC 5348, 4.3");
 
 	/* A spike, and then the least number: from 50 ms up to the limit, and back. */
 	hand_init(&h, &tfrc_standard, 0);
-	tfrc_rx_rtt_estimate(&h.rx, 50000, h.now);
+	rate_rx_rtt_estimate(&h.rx.rate, 50000, h.now);
 	for (seq = 0, bad = 0; seq < 4000; seq++) {
 		h.now += 20 * MSEC;
-		us = h.rx.rtt;
-		tfrc_rx_rtt_estimate(&h.rx, TFRC_RTT_SPIKE, h.now);
-		bad += h.rx.rtt != us && h.rx.rtt != 2 * us &&
-		       h.rx.rtt != TFRC_RTT_MAX;
+		us = h.rx.rate.rtt;
+		rate_rx_rtt_estimate(&h.rx.rate, RATE_RTT_SPIKE, h.now);
+		bad += h.rx.rate.rtt != us && h.rx.rate.rtt != 2 * us &&
+		       h.rx.rate.rtt != TFRC_RTT_MAX;
 	}
-	ok(!bad && h.rx.rtt == TFRC_RTT_MAX, "RTT told: spikes double it, to the limit");
-	tfrc_rx_rtt_estimate(&h.rx, 1, h.now);
-	us = h.rx.rtt;
-	tfrc_rx_rtt_estimate(&h.rx, 0, h.now + 10 * SEC);
-	ok(us == (9ULL * TFRC_RTT_MAX + TFRC_RTT_MIN + 5) / 10 && h.rx.rtt == us,
+	ok(!bad && h.rx.rate.rtt == TFRC_RTT_MAX, "RTT told: spikes double it, to the limit");
+	rate_rx_rtt_estimate(&h.rx.rate, 1, h.now);
+	us = h.rx.rate.rtt;
+	rate_rx_rtt_estimate(&h.rx.rate, 0, h.now + 10 * SEC);
+	ok(us == (9ULL * TFRC_RTT_MAX + TFRC_RTT_MIN + 5) / 10 && h.rx.rate.rtt == us,
 	   "RTT told: after a number there is patience again");
 }
 
@@ -1183,8 +1183,8 @@ static void test_rate(void)
 		if (seq % 50 == 7) {
 			h.now += MSEC;
 		} else if (data(&h, seq, seq / 5) && seq > 100) {
-			low = min(low, h.rx.x_recv);
-			high = max(high, h.rx.x_recv);
+			low = min(low, h.rx.rate.x_recv);
+			high = max(high, h.rx.rate.x_recv);
 		}
 	}
 	note("receive rate: %u .. %u", low, high);
@@ -1194,8 +1194,8 @@ static void test_rate(void)
 	/* RFC 5348, 6.2: a packet per round trip at least */
 	h.now += 3 * SEC;
 	data(&h, seq, seq / 5 + 5);
-	tfrc_rx_report(&h.rx, TFRC_FEEDBACK_PERIODIC, h.now);
-	ok(h.rx.x_recv == 1000 * 1000000ULL / h.rx.rtt,
+	tfrc_rx_report(&h.rx, RATE_FEEDBACK_PERIODIC, h.now);
+	ok(h.rx.rate.x_recv == 1000 * 1000000ULL / h.rx.rate.rtt,
 	   "receive rate: a packet per round trip at least");
 }
 
@@ -1218,13 +1218,13 @@ static void test_fuzz(void)
 		tfrc_rx_init(&rx, method, &par, SEQ(seq),
 			     unit_log_upto(&seed, U32_MAX));
 		for (j = 0; j < 300; j++) {
-			struct tfrc_packet pkt = {
+			struct rate_packet pkt = {
 				.size = unit_log_upto(&seed, 65535),
-				.ndp = unit_log_upto(&seed, TFRC_NDP_MAX),
+				.ndp = unit_log_upto(&seed, RATE_NDP_MAX),
 				.data = unit_upto(&seed, 9),
 				.ce = !unit_upto(&seed, 9),
 			};
-			enum tfrc_feedback why;
+			enum rate_feedback why;
 			u32 p;
 
 			if (unit_upto(&seed, 2))
@@ -1244,7 +1244,7 @@ static void test_fuzz(void)
 			}
 			pkt.seq = SEQ(seq);
 			now += unit_log_upto(&seed, 1ULL << 45);
-			why = tfrc_rx_packet(&rx, &pkt, unit_upto(&seed, 15),
+			why = rate_rx_packet(&rx.rate, &pkt, unit_upto(&seed, 15),
 					     now);
 			if (why || !unit_upto(&seed, 9))
 				tfrc_rx_report(&rx, why, now);
@@ -1260,11 +1260,11 @@ static void test_fuzz(void)
 			}
 			p = tfrc_rx_loss_event_rate(&rx);
 			bad += p < 1 || (p > TFRC_PINV_MAX && p != U32_MAX);
-			bad += rx.rtt && (rx.rtt < TFRC_RTT_MIN ||
-					  rx.rtt > TFRC_RTT_MAX);
-			bad += rx.n_waiting >= TFRC_NDUPACK ||
+			bad += rx.rate.rtt && (rx.rate.rtt < TFRC_RTT_MIN ||
+					  rx.rate.rtt > TFRC_RTT_MAX);
+			bad += rx.rate.n_waiting >= RATE_NDUPACK ||
 			       rx.history.n > TFRC_NINTERVAL + 1;
-			bad += tfrc_rx_intervals(&rx, rx.seq_high, U32_MAX,
+			bad += tfrc_rx_intervals(&rx, rx.rate.seq_high, U32_MAX,
 						 intervals) >
 			       sizeof(intervals);
 			bad += tfrc_rx_dropped(&rx, U32_MAX, dropped) > sizeof(dropped);
@@ -1275,13 +1275,13 @@ static void test_fuzz(void)
 
 static u32 looks;
 
-static u32 counted_lip(const struct tfrc_rx *rx, const struct tfrc_hole *hole)
+static u32 counted_lip(const struct tfrc_rx *rx, const struct rate_hole *hole)
 {
 	looks++;
 	return tfrc_lip_scaling.in_lip(rx, hole);
 }
 
-static s64 counted_lost(struct tfrc_rx *rx, const struct tfrc_hole *hole)
+static s64 counted_lost(struct tfrc_rx *rx, const struct rate_hole *hole)
 {
 	looks++;
 	return tfrc_lip_scaling.lost(rx, hole);
@@ -1303,10 +1303,10 @@ static void test_hole_cost(void)
 
 		tfrc_rx_init(&rx, &counted, &counted.defaults, SEQ(99), 100000);
 		for (j = 0; j < 20; j++) {
-			struct tfrc_packet pkt = { .seq = SEQ(seq), .size = 100, .data = true };
+			struct rate_packet pkt = { .seq = SEQ(seq), .size = 100, .data = true };
 
 			looks = 0;
-			tfrc_rx_packet(&rx, &pkt, 0, now);
+			rate_rx_packet(&rx.rate, &pkt, 0, now);
 			most = max(most, looks);
 			seq += j == 10 ? 1 + n : j == 5 ? 2 : 1;
 			now += unit_log_upto(&seed, j == 10 ? 30 * SEC : SEC / 100);
@@ -1332,9 +1332,9 @@ static void test_long_run(void)
 			data(&h, seq, seq / 4);
 	ok(h.rx.events == 1, "a long run: one event before it");
 	for (i = 1; i <= 9; i++) {
-		h.rx.wc_high += 1 << 29;
-		h.rx.last.wc += 1 << 29;
-		tfrc_rx_report(&h.rx, TFRC_FEEDBACK_PERIODIC, h.now);
+		h.rx.rate.wc_high += 1 << 29;
+		h.rx.rate.last.wc += 1 << 29;
+		tfrc_rx_report(&h.rx, RATE_FEEDBACK_PERIODIC, h.now);
 		if (i != 5 && i != 9)
 			continue;
 		for (seq = 200 * i; seq < 200 * i + 10; seq++)

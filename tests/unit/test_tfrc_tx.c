@@ -1282,10 +1282,10 @@ static void test_pinv(bool told_once)
 		begin(&tx, &par, 200, 100000);
 		tfrc_rx_init(&rx, &tfrc_sp, &par, SEQ(seq - 1), 100000);
 		for (j = 0; j < 400; j++, seq = SEQ(seq + 1)) {
-			struct tfrc_packet pkt = { .seq = seq, .size = 200,
+			struct rate_packet pkt = { .seq = seq, .size = 200,
 						   .data = true };
 			struct tfrc_reported li[TFRC_NINTERVAL + 1];
-			enum tfrc_feedback why;
+			enum rate_feedback why;
 			bool complete = true;
 			u32 n, got;
 
@@ -1294,10 +1294,10 @@ static void test_pinv(bool told_once)
 			note_sent(&tx, seq, now);
 			/* 15 counters are the most that one may go without. */
 			if (unit_unit(&seed) < loss && j &&
-			    tx.wc - rx.wc_high < 12)
+			    tx.wc - rx.rate.wc_high < 12)
 				continue;
-			why = tfrc_rx_packet(&rx, &pkt, tx.wc & 15, now);
-			if (why == TFRC_FEEDBACK_NONE)
+			why = rate_rx_packet(&rx.rate, &pkt, tx.wc & 15, now);
+			if (why == RATE_FEEDBACK_NONE)
 				continue;
 			tfrc_rx_report(&rx, why, now);
 			if (rx.history.n < 2)
@@ -1310,7 +1310,7 @@ static void test_pinv(bool told_once)
 				};
 			if (told_once && !unit_upto(&seed, 9))
 				continue;
-			if (told_once && why == TFRC_FEEDBACK_PERIODIC)
+			if (told_once && why == RATE_FEEDBACK_PERIODIC)
 				n = 2;
 			complete = tfrc_tx_tell(&tx, li, n);
 			tx.t_covered = tfrc_tx_sent_time(&tx, seq, &wc);

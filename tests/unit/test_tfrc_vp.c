@@ -203,17 +203,17 @@ static void test(const struct setup *st, double p, u32 eta, u32 n)
 	u32 i;
 
 	/* The first interval is not measured, and the second has no phase. */
-	tfrc_rx_init(&rx, st->method, &par, TFRC_SEQ_MASK, 0);
+	tfrc_rx_init(&rx, st->method, &par, RATE_SEQ_MASK, 0);
 	for (k = 0; rx.events < 2 * n + 3; k++) {
-		struct tfrc_packet pkt = { .seq = k, .size = S / eta,
+		struct rate_packet pkt = { .seq = k, .size = S / eta,
 					   .data = true };
 		double length, power = 1;
 
 		if (unit_unit(&seed) < lost)
 			continue;
 		if (st->method == &tfrc_lip_scaling)
-			rx.rtt = 4000 * eta;
-		tfrc_rx_packet(&rx, &pkt, k / eta & 15, (k + 1) * MSEC);
+			rx.rate.rtt = 4000 * eta;
+		rate_rx_packet(&rx.rate, &pkt, k / eta & 15, (k + 1) * MSEC);
 		if (rx.events == events)
 			continue;
 		events = rx.events;

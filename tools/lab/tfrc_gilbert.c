@@ -87,11 +87,11 @@ static void run(const struct tfrc_method *method, u32 pps, u32 most, struct chan
 	struct flow f = { .rate = 4. * SEGMENT * 1000000 / RTT };
 	double now, p = 0;
 
-	tfrc_rx_init(&f.rx, method, &par, TFRC_SEQ_MASK, 0);
+	tfrc_rx_init(&f.rx, method, &par, RATE_SEQ_MASK, 0);
 	for (now = 0; now < end; k++) {
 		u64 sent = now, arrival = sent + RTT / 2;
-		struct tfrc_packet pkt = { .seq = k, .data = true };
-		enum tfrc_feedback why;
+		struct rate_packet pkt = { .seq = k, .data = true };
+		enum rate_feedback why;
 
 		while (f.taken != f.sent && f.report[f.taken % REPORTS].at <= sent)
 			react(&f, &f.report[f.taken++ % REPORTS]);
@@ -104,16 +104,16 @@ static void run(const struct tfrc_method *method, u32 pps, u32 most, struct chan
 		}
 		if (sent >= WARMUP)
 			bytes += pkt.size;
-		why = tfrc_rx_packet(&f.rx, &pkt, sent / (RTT / 4) & 15, arrival * 1000);
-		if (why == TFRC_FEEDBACK_NONE)
+		why = rate_rx_packet(&f.rx.rate, &pkt, sent / (RTT / 4) & 15, arrival * 1000);
+		if (why == RATE_FEEDBACK_NONE)
 			continue;
 		tfrc_rx_report(&f.rx, why, arrival * 1000);
 		/* The first one tells the round trip only. */
-		if (why == TFRC_FEEDBACK_FIRST)
+		if (why == RATE_FEEDBACK_FIRST)
 			continue;
 		if (f.sent - f.taken < REPORTS)
 			f.report[f.sent++ % REPORTS] = (struct report){
-				arrival + RTT / 2, f.rx.pinv, f.rx.x_recv };
+				arrival + RTT / 2, f.rx.pinv, f.rx.rate.x_recv };
 		if (sent >= WARMUP) {
 			p += f.rx.pinv == TFRC_PINV_NONE ? 0 : (double)TFRC_PINV_ONE / f.rx.pinv;
 			reports++;

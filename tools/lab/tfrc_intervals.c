@@ -109,16 +109,16 @@ static void measure(struct channel *c, u32 method, u32 s, u32 size, u32 n)
 
 	if (methods[method].method->init)
 		methods[method].method->init(own, ~c->random);
-	tfrc_rx_init(&rx, methods[method].method, &par, TFRC_SEQ_MASK, 0);
+	tfrc_rx_init(&rx, methods[method].method, &par, RATE_SEQ_MASK, 0);
 	/* The first interval is not measured, and the second begins it all. */
 	for (k = 0; events < n + 2; k++) {
-		struct tfrc_packet pkt = { .seq = k, .size = size, .data = true };
+		struct rate_packet pkt = { .seq = k, .size = size, .data = true };
 
 		if (is_lost(c, k))
 			continue;
 		if (scaled)
-			rx.rtt = 8500ULL * s / size * 8 / 9;
-		tfrc_rx_packet(&rx, &pkt, k / c->packets & 15, (k + 1) * 1000000);
+			rx.rate.rtt = 8500ULL * s / size * 8 / 9;
+		rate_rx_packet(&rx.rate, &pkt, k / c->packets & 15, (k + 1) * 1000000);
 		if (rx.events == events)
 			continue;
 		events = rx.events;

@@ -3,6 +3,7 @@
 #ifndef _SHIM_LINUX_KERNEL_H
 #define _SHIM_LINUX_KERNEL_H
 
+#include <stddef.h>
 #include <linux/types.h>
 
 #define U16_MAX		((u16)~0U)
@@ -16,6 +17,7 @@
 #define noinline	__attribute__((__noinline__))
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#define container_of(p, type, member) ((type *)((char *)(p) - offsetof(type, member)))
 #define lower_32_bits(n) ((u32)(n))
 
 /* Types have to agree, as in the kernel; min_t() and max_t() make them. */
