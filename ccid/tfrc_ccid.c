@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * TCP-Friendly Rate Control for DCCP: CCIDs 4 and 248 to 253.
+ * TCP-Friendly Rate Control for DCCP: CCIDs 4 and 248 to 253; and TEAR, CCID 254.
  *
  * One core serves all of them. A CCID is a method of measuring loss (see
  * tfrc_loss.h) with defaults; its sender and receiver are tfrc_tx.c and
@@ -31,6 +31,7 @@
 #include "feat.h"
 
 #include "include/uapi/linux/dccp_tfrc.h"
+#include "tear_rx.h"
 #include "tfrc_rx.h"
 #include "tfrc_tx.h"
 
@@ -46,6 +47,7 @@ static const struct tfrc_method *const methods[] = {
 	&tfrc_sampling,
 	&tfrc_lip_scaling,
 	&tfrc_unbiasing,
+	&tear_method,
 };
 
 static struct ccid_operations tfrc_ops[ARRAY_SIZE(methods)];
@@ -105,7 +107,7 @@ MODULE_PARM_DESC(min_interval,
 static struct tfrc_range discount = { 1, 0, 1 };
 module_param_cb(discount, &range_ops, &discount, 0644);
 MODULE_PARM_DESC(discount,
-		 "history discounting of CCIDs 248 to 251 and 253 (0 or 1)");
+		 "history discounting of CCIDs 248 to 251, 253 and 254 (0 or 1)");
 
 /* Numbers from 248 on are for experiments (RFC 4340, 19.5). */
 #define EXPERIMENTAL		248
@@ -132,7 +134,7 @@ static const struct kernel_param_ops switch_ops = {
 
 module_param_cb(experimental, &switch_ops, &experimental, 0644);
 MODULE_PARM_DESC(experimental,
-		 "CCIDs 248 to 253 for every user, and offered by default (N or Y)");
+		 "CCIDs 248 to 254 for every user, and offered by default (N or Y)");
 
 module_param_cb(rtt_estimate, &switch_ops, &rtt_estimate, 0644);
 MODULE_PARM_DESC(rtt_estimate,
@@ -369,6 +371,7 @@ static int tfrc_hc_tx_init(struct ccid *ccid, struct sock *sk)
 	if (method->scale_interval)
 		hc->tx.interval_s = par.s;
 	hc->tx.unbias = method->unbias;
+	hc->tx.tear = method->window;
 	return 0;
 }
 
@@ -498,7 +501,7 @@ static void tfrc_hc_tx_packet_sent(struct sock *sk, unsigned int len)
  * @seen: which ones it has, a bit each
  * @x_recv: Receive Rate, bytes/s
  * @pinv: Loss Event Rate, packets
- * @mean: Mean Interval, packets, Q24.8
+ * @mean: Mean Interval or Window, packets, Q24.8
  * @li: Loss Intervals; @start is how far before the acknowledgment number an
  *	interval begins, @drops is the Loss Length
  * @n_li: how many
@@ -721,8 +724,10 @@ static void hc_loss_report(struct tfrc_hc_tx *hc, const struct tfrc_method *meth
 	fb->pinv = o->pinv == U32_MAX ? TFRC_PINV_NONE :
 		   clamp(o->pinv, 1U, TFRC_PINV_MAX) << TFRC_PINV_SHIFT;
 	/* Not rounded up to whole packets, which would be generous. */
-	if (o->seen & SEEN(TFRC_OPT_MEAN_INTERVAL) &&
-	    !method->sender_counts && fb->pinv != TFRC_PINV_NONE)
+	if (method->window && o->seen & SEEN(TFRC_OPT_WINDOW))
+		fb->window = min(o->mean, TEAR_WINDOW_MAX);
+	else if (o->seen & SEEN(TFRC_OPT_MEAN_INTERVAL) &&
+		 !method->sender_counts && fb->pinv != TFRC_PINV_NONE)
 		fb->pinv = clamp(o->mean, TFRC_PINV_ONE, fb->pinv);
 	if (!(o->seen & SEEN(TFRC_OPT_LOSS_INTERVALS)))
 		return;
@@ -852,6 +857,7 @@ static void hc_tx_info(const struct tfrc_hc_tx *hc, u8 ccid,
 		.feedback	= tx->feedback,
 		.slow_receiver	= hc->slow,
 		.dropped	= hc->dropped,
+		.window		= tx->window,
 	};
 	info->packet = tfrc_tx_packet(tx, info->interval);
 }
@@ -1144,7 +1150,7 @@ static int tfrc_hc_rx_insert(struct sock *sk, struct sk_buff *skb)
 	val = htonl(tfrc_rx_loss_event_rate(rx));
 	if (dccp_insert_option(skb, TFRC_OPT_LOSS_EVENT_RATE, &val, sizeof(val)))
 		return -1;
-	val = htonl(rx->pinv);
+	val = htonl(rx->method->window ? rx->window : rx->pinv);
 	if (!rx->method->sender_counts &&
 	    dccp_insert_option(skb, TFRC_OPT_MEAN_INTERVAL, &val, sizeof(val)))
 		return -1;
@@ -1158,7 +1164,7 @@ static int tfrc_hc_rx_insert(struct sock *sk, struct sk_buff *skb)
 	len = tfrc_rx_intervals(rx, dccp_sk(sk)->dccps_gsr, most, data);
 	if (dccp_insert_option(skb, TFRC_OPT_LOSS_INTERVALS, data, len))
 		return -1;
-	if (!rx->method->sender_counts)
+	if (!rx->method->sender_counts && !rx->method->window)
 		return 0;
 	len = tfrc_rx_dropped(rx, most, data);
 	return dccp_insert_option(skb, TFRC_OPT_DROPPED_PACKETS, data, len);
@@ -1193,6 +1199,7 @@ static void hc_rx_info(const struct tfrc_rx *rx, struct tfrc_rx_info_ext *info)
 		.discount	= rx->par.discount,
 		.variant	= rx->par.variant,
 		.intervals	= rx->history.n,
+		.window		= rx->window,
 	};
 	BUILD_BUG_ON(ARRAY_SIZE(info->interval) != ARRAY_SIZE(rx->history.i));
 	for (i = 0; i < rx->history.n; i++)
@@ -1372,6 +1379,7 @@ static int __init tfrc_init(void)
 	BUILD_BUG_ON(offsetofend(struct tfrc_tx_info_ext, feedback) != 88);
 	BUILD_BUG_ON(offsetof(struct tfrc_rx_info_ext, size) !=
 		     sizeof(struct tfrc_rx_info));
+	BUILD_BUG_ON(TFRC_OPT_WINDOW != TFRC_OPT_MEAN_INTERVAL);
 
 	for (i = 0; i < ARRAY_SIZE(tfrc_ops); i++) {
 		tfrc_ops[i] = tfrc_template;
@@ -1399,7 +1407,7 @@ module_init(tfrc_init);
 module_exit(tfrc_exit);
 
 MODULE_AUTHOR("Alternative Best-Effort for Linux");
-MODULE_DESCRIPTION("DCCP: TFRC, TFRC-SP, and TFRC for packets of variable size");
+MODULE_DESCRIPTION("DCCP: TFRC, TFRC-SP, TFRC for packets of variable size, and TEAR");
 MODULE_VERSION("0.9");
 MODULE_LICENSE("GPL");
 MODULE_ALIAS("net-dccp-ccid-4");
@@ -1409,3 +1417,4 @@ MODULE_ALIAS("net-dccp-ccid-250");
 MODULE_ALIAS("net-dccp-ccid-251");
 MODULE_ALIAS("net-dccp-ccid-252");
 MODULE_ALIAS("net-dccp-ccid-253");
+MODULE_ALIAS("net-dccp-ccid-254");

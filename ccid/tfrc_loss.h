@@ -62,6 +62,7 @@ struct tfrc_rx;
 struct tfrc_tx;
 struct rate_hole;
 struct rate_packet;
+struct rate_rx_ops;
 
 /**
  * struct tfrc_method - a way to measure loss intervals
@@ -98,6 +99,9 @@ struct rate_packet;
  * @first: length of the first interval, whose packets would be as many as @n a
  *	round trip, if the equation has @length. Both are Q24.8
  * @unbias: what the sender makes of the receiver's 1/p, Q24.8
+ * @rx_ops: of a receiver that does more than to measure loss
+ * @window: what that reports in place of 1/p, to be sent in a round trip, packets,
+ *	Q24.8; 0 before the first loss event
  */
 struct tfrc_method {
 	u8			ccid;
@@ -122,6 +126,9 @@ struct tfrc_method {
 	u32	(*pinv)(const struct tfrc_rx *rx);
 	u32	(*first)(const struct tfrc_rx *rx, u32 length, u32 n);
 	u32	(*unbias)(const struct tfrc_tx *tx, u32 pinv);
+
+	const struct rate_rx_ops *rx_ops;
+	u32	(*window)(const struct tfrc_rx *rx);
 };
 
 extern const struct tfrc_method tfrc_standard;

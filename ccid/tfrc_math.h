@@ -159,6 +159,21 @@ static inline u64 tfrc_bytes_rate(u64 bytes, u64 ns)
 }
 
 /**
+ * tfrc_window_rate() - a window in each round trip
+ * @window: packets, Q24.8, below 2^28
+ * @s: bytes of each, at most 65535
+ * @rtt: round-trip time, us, at least TFRC_RTT_MIN
+ *
+ * Return: the rate.
+ */
+static inline u64 tfrc_window_rate(u32 window, u32 s, u32 rtt)
+{
+	u64 x = mul_u64_u32_div((u64)window * s, 1000000, rtt);
+
+	return min(x >> (8 - TFRC_RATE_SHIFT), TFRC_RATE_MAX);
+}
+
+/**
  * tfrc_spacing() - time that bytes take at a rate
  * @bytes: at most 2^17
  * @x: rate; 0 counts as the least

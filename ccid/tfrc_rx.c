@@ -140,17 +140,22 @@ static void rx_begin_event(struct tfrc_rx *rx, const struct rate_hole *hole, u64
 	rx_set_lossy(rx, seq);
 }
 
-/*
- * Data packets are lost or marked, with the sequence numbers from @seq on.
- * Return whether a loss event began.
+/**
+ * tfrc_rx_lost() - data packets are lost or marked
+ * @rate: receiver
+ * @hole: how many, where
+ * @seq: sequence number of the first one
+ * @now: time
  *
  * An interval as the options report it begins with the loss that began the
  * event, also where the method counts that packet to the interval before.
  *
  * A long hole may have several events, but of more than TFRC_HOLE_EVENTS the
  * intervals are no longer known.
+ *
+ * Return: whether a loss event began.
  */
-static bool rx_lost(struct rate_rx *rate, struct rate_hole *hole, u64 seq, u64 now)
+bool tfrc_rx_lost(struct rate_rx *rate, struct rate_hole *hole, u64 seq, u64 now)
 {
 	struct tfrc_rx *rx = container_of(rate, struct tfrc_rx, rate);
 	u32 events = 0, done, lip = 0;
@@ -182,7 +187,12 @@ static bool rx_lost(struct rate_rx *rate, struct rate_hole *hole, u64 seq, u64 n
 	return events;
 }
 
-static void rx_received(struct rate_rx *rate, const struct rate_packet *pkt)
+/**
+ * tfrc_rx_received() - a data packet without CE is next in order
+ * @rate: receiver
+ * @pkt: the packet
+ */
+void tfrc_rx_received(struct rate_rx *rate, const struct rate_packet *pkt)
 {
 	struct tfrc_rx *rx = container_of(rate, struct tfrc_rx, rate);
 
@@ -191,8 +201,8 @@ static void rx_received(struct rate_rx *rate, const struct rate_packet *pkt)
 }
 
 static const struct rate_rx_ops rx_ops = {
-	.received	= rx_received,
-	.lost		= rx_lost,
+	.received	= tfrc_rx_received,
+	.lost		= tfrc_rx_lost,
 };
 
 /**
@@ -206,7 +216,7 @@ static const struct rate_rx_ops rx_ops = {
 void tfrc_rx_init(struct tfrc_rx *rx, const struct tfrc_method *method,
 		  const struct tfrc_params *par, u64 seq, u32 rtt)
 {
-	rate_rx_init(&rx->rate, &rx_ops, seq, rtt);
+	rate_rx_init(&rx->rate, method->rx_ops ?: &rx_ops, seq, rtt);
 	rx->method = method;
 	rx->par = *par;
 	rx->pinv = TFRC_PINV_NONE;
@@ -228,6 +238,8 @@ void tfrc_rx_report(struct tfrc_rx *rx, enum rate_feedback why, u64 now)
 	if ((s32)(rate->wc_high - rx->wc_event) > 1 << 30)
 		rx->wc_event = rate->wc_high - (1 << 30);
 
+	if (rx->method->window)
+		rx->window = rx->method->window(rx);
 	if (!rx->history.n)
 		return;
 	rx->history.i[0].length = tfrc_rx_interval(rx, 0);

@@ -14,6 +14,7 @@
  * @par: its parameters
  * @wc_event: window counter of the packet before the loss that began the current event
  * @pinv: 1/p at the last feedback or event
+ * @window: at the last feedback, if the method has one, packets, Q24.8
  * @meter: the current interval
  * @history: its predecessors
  * @events: loss events
@@ -26,6 +27,7 @@ struct tfrc_rx {
 
 	u32			wc_event;
 	u32			pinv;
+	u32			window;
 	struct tfrc_meter	meter;
 	struct tfrc_history	history;
 	u64			events;
@@ -33,6 +35,8 @@ struct tfrc_rx {
 
 void tfrc_rx_init(struct tfrc_rx *rx, const struct tfrc_method *method,
 		  const struct tfrc_params *par, u64 seq, u32 rtt);
+bool tfrc_rx_lost(struct rate_rx *rate, struct rate_hole *hole, u64 seq, u64 now);
+void tfrc_rx_received(struct rate_rx *rate, const struct rate_packet *pkt);
 void tfrc_rx_report(struct tfrc_rx *rx, enum rate_feedback why, u64 now);
 u32 tfrc_rx_interval(const struct tfrc_rx *rx, u32 i);
 
@@ -49,6 +53,7 @@ u32 tfrc_standard_length(const struct tfrc_rx *rx, bool is_short);
 #define TFRC_OPT_RECEIVE_RATE		194
 #define TFRC_OPT_DROPPED_PACKETS	195
 #define TFRC_OPT_MEAN_INTERVAL		196	/* ours, of 248 to 253: 1/p, Q24.8 */
+#define TFRC_OPT_WINDOW			196	/* ours, of 254: packets, Q24.8 */
 
 /* Intervals that change from one periodic feedback to the next, at most. */
 #define TFRC_INTERVALS_BRIEF		2U

@@ -43,7 +43,7 @@ TRACE_DEFINE_ENUM(RATE_FEEDBACK_FIRST);
 TRACE_DEFINE_ENUM(RATE_FEEDBACK_LOSS);
 TRACE_DEFINE_ENUM(RATE_FEEDBACK_PERIODIC);
 
-/* lengths in packets * 256 */
+/* lengths and window in packets * 256 */
 TRACE_EVENT(tfrc_report,
 	TP_PROTO(const struct sock *sk, const struct tfrc_rx *rx, int why),
 	TP_ARGS(sk, rx, why),
@@ -58,6 +58,7 @@ TRACE_EVENT(tfrc_report,
 		__field(u32,		rtt)
 		__field(u32,		current_interval)
 		__field(u32,		last_interval)
+		__field(u32,		window)
 		__field(u64,		packets)
 		__field(u64,		lost)
 		__field(u64,		marked)
@@ -76,12 +77,13 @@ TRACE_EVENT(tfrc_report,
 					    rx->history.i[0].length : 0;
 		__entry->last_interval = rx->history.n > 1 ?
 					 rx->history.i[1].length : 0;
+		__entry->window = rx->window;
 		__entry->packets = rx->rate.packets;
 		__entry->lost = rx->rate.lost;
 		__entry->marked = rx->rate.marked;
 		__entry->events = rx->events;
 	),
-	TP_printk("sk=%p src=%pISpc dst=%pISpc ccid=%u why=%s x_recv=%u pinv=%u rtt=%u current=%u last=%u packets=%llu lost=%llu marked=%llu events=%llu",
+	TP_printk("sk=%p src=%pISpc dst=%pISpc ccid=%u why=%s x_recv=%u pinv=%u rtt=%u current=%u last=%u window=%u packets=%llu lost=%llu marked=%llu events=%llu",
 		  __entry->sk, __entry->src, __entry->dst, __entry->ccid,
 		  __print_symbolic(__entry->why,
 				   { RATE_FEEDBACK_FIRST, "first" },
@@ -89,11 +91,11 @@ TRACE_EVENT(tfrc_report,
 				   { RATE_FEEDBACK_PERIODIC, "periodic" }),
 		  __entry->x_recv, __entry->pinv, __entry->rtt,
 		  __entry->current_interval, __entry->last_interval,
-		  __entry->packets, __entry->lost, __entry->marked,
+		  __entry->window, __entry->packets, __entry->lost, __entry->marked,
 		  __entry->events)
 );
 
-/* expired: the nofeedback timer, instead of feedback; rates in bytes/s * 64 */
+/* expired: the nofeedback timer, instead of feedback; rates in bytes/s * 64, window as above */
 TRACE_EVENT(tfrc_feedback,
 	TP_PROTO(const struct sock *sk, u8 ccid, const struct tfrc_tx *tx,
 		 u32 x_recv, u32 sample, bool expired),
@@ -110,6 +112,7 @@ TRACE_EVENT(tfrc_feedback,
 		__field(u32,		rtt)
 		__field(u32,		pinv)
 		__field(u32,		s_mean)
+		__field(u32,		window)
 		__field(u64,		x)
 		__field(u64,		x_calc)
 		__field(u64,		x_inst)
@@ -127,16 +130,17 @@ TRACE_EVENT(tfrc_feedback,
 		__entry->rtt = tx->rtt;
 		__entry->pinv = tfrc_tx_mean_interval(tx);
 		__entry->s_mean = tx->s_mean;
+		__entry->window = tx->window;
 		__entry->x = tx->x;
 		__entry->x_calc = tx->x_calc;
 		__entry->x_inst = tx->x_inst;
 		__entry->x_recv_set = tfrc_tx_x_recv(tx);
 	),
-	TP_printk("sk=%p src=%pISpc dst=%pISpc ccid=%u expired=%d data_limited=%d x_recv=%u sample=%u rtt=%u pinv=%u s_mean=%u x=%llu x_calc=%llu x_inst=%llu x_recv_set=%llu",
+	TP_printk("sk=%p src=%pISpc dst=%pISpc ccid=%u expired=%d data_limited=%d x_recv=%u sample=%u rtt=%u pinv=%u s_mean=%u window=%u x=%llu x_calc=%llu x_inst=%llu x_recv_set=%llu",
 		  __entry->sk, __entry->src, __entry->dst, __entry->ccid,
 		  __entry->expired, __entry->data_limited, __entry->x_recv,
 		  __entry->sample, __entry->rtt, __entry->pinv,
-		  __entry->s_mean, __entry->x, __entry->x_calc,
+		  __entry->s_mean, __entry->window, __entry->x, __entry->x_calc,
 		  __entry->x_inst, __entry->x_recv_set)
 );
 

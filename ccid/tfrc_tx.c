@@ -609,17 +609,23 @@ u32 tfrc_tx_mean_interval(const struct tfrc_tx *tx)
 	return max_t(u64, div64_u64(pinv * gap, pinv + gap), TFRC_PINV_ONE);
 }
 
-/* The equation's rate, less what headers take (RFC 4828, 3). */
+/* The equation's rate, less what headers take (RFC 4828, 3), or that of the window. */
 static void tx_update_x_calc(struct tfrc_tx *tx)
 {
 	u32 s = tfrc_mean(tx->s_mean), pinv = tfrc_tx_mean_interval(tx);
 	bool loss = pinv != TFRC_PINV_NONE;
+	u64 x;
 
 	if (tx->unbias && loss)
 		pinv = tx->unbias(tx, pinv);
 	tx->x_calc = tfrc_rate(tfrc_tx_segment(tx), tx_rtt(tx), pinv);
 	if (tx->par.header && loss)
 		tx->x_calc = div_u64(tx->x_calc * s, s + tx->par.header);
+	if (!tx->window || !loss)
+		return;
+	/* Of packets that came, but corrupt, the receiver's window knows nothing. */
+	x = tfrc_window_rate(tx->window, s, tx_rtt(tx));
+	tx->x_calc = tx->corrupt_gap ? min(x, tx->x_calc) : x;
 }
 
 /* RFC 5348, 4.3 (4), with recv_limit known. */
@@ -766,6 +772,8 @@ void tfrc_tx_feedback(struct tfrc_tx *tx, const struct tfrc_feedback_in *fb,
 		tx->r_sqmean = tfrc_ewma(tx->r_sqmean, root, 9);
 	}
 	tx->pinv = fb->pinv;
+	if (fb->pinv != TFRC_PINV_NONE && fb->window)
+		tx->window = fb->window;
 	loss |= tx_note_corrupt(tx, fb, now);
 	tx_update_s_mean(tx, loss);
 	if (!tx->rtt) {
@@ -786,8 +794,8 @@ void tfrc_tx_feedback(struct tfrc_tx *tx, const struct tfrc_feedback_in *fb,
 	}
 	tx_spare_receiver(tx, fb, x_before, now);
 	tx->had_feedback = true;
-	/* RFC 5348, 4.5. */
-	if (root)
+	/* RFC 5348, 4.5, for the equation's sake. */
+	if (root && !tx->tear)
 		tx_set_paced(tx, clamp(mul_u64_u32_div(tx->x, tx->r_sqmean, root),
 				       tx_least_rate(tx), TFRC_RATE_MAX));
 	tx_set_nofeedback(tx, now);

@@ -32,6 +32,7 @@
  * struct tfrc_feedback_in - what a feedback packet says
  * @x_recv: receive rate, bytes/s
  * @pinv: 1/p, Q24.8
+ * @window: what TEAR's receiver allows in a round trip, packets, Q24.8; 0: as before
  * @rtt: sample, us; 0 if there is none
  * @t_sent: when the packet was sent that it acknowledges, 0 if unknown
  * @new_event: it reports a loss event that no earlier one did
@@ -42,6 +43,7 @@
 struct tfrc_feedback_in {
 	u32	x_recv;
 	u32	pinv;
+	u32	window;
 	u32	rtt;
 	u64	t_sent;
 	bool	new_event;
@@ -100,13 +102,15 @@ struct tfrc_sent {
  * @interval_s: if not 0, of a packet smaller than so many bytes, or the path's
  *	segment, as large a part of @par.min_interval counts as it is smaller
  * @x: allowed rate X
- * @x_calc: rate of the equation, X_Bps; TFRC_RATE_MAX while p = 0
+ * @x_calc: rate of the equation, X_Bps, or of the window; TFRC_RATE_MAX while p = 0
  * @x_inst: @x after the reduction of oscillations, RFC 5348, 4.5
  * @x_paid: the same with headers, where packets pay for theirs
  * @header_paid: of each packet, bytes; 0 where the equation does not limit
  * @x_recv_set: receive rates and when they came; the initial one is infinite
  * @n_recv: how many
  * @pinv: 1/p, Q24.8, as reported
+ * @window: TEAR: what the receiver allows in a round trip, packets, Q24.8; 0: it is
+ *	not known, and the equation limits
  * @corrupt_gap: mean interval between events of corrupt packets, Q24.8; 0: none
  * @intact: packets sent since the last such event
  * @t_corrupt: when that was, 256 ns, the low bits
@@ -123,6 +127,7 @@ struct tfrc_sent {
  *	the current one
  * @started: a packet has been sent
  * @had_feedback: a feedback packet has come
+ * @tear: the receiver's @window limits, not the equation
  * @data_limited: of the last interval
  * @idle: nothing was sent since the nofeedback timer was set
  * @t_nofeedback: when that timer expires; 0: it is off until a packet is sent
@@ -168,9 +173,11 @@ struct tfrc_tx {
 	u8			n_recv;
 	bool			started;
 	bool			had_feedback;
+	bool			tear;
 	bool			data_limited;
 	bool			idle;
 	u32			pinv;
+	u32			window;
 	u32			corrupt_gap;
 	u32			intact;
 	u32			t_corrupt;

@@ -13,7 +13,7 @@ import time
 import dccp
 from lib import Net, Tap, run
 
-OURS = (4, *range(248, 254))
+OURS = (4, *range(248, 255))
 DUMMY = 77  # unassigned; its module has an alias for it
 NOBODY = 65534
 
@@ -155,7 +155,7 @@ def experimental(value):
 
 
 def restricted():
-    """CCIDs 248 to 253 are for the privileged, or for all if the administrator says so."""
+    """CCIDs 248 to 254 are for the privileged, or for all if the administrator says so."""
     for option in (dccp.CCID, dccp.TX_CCID, dccp.RX_CCID):
         for ccids in ((248,), (249,), (4, 3, 250)):
             got = ask(option, *ccids)

@@ -204,6 +204,7 @@ def test_options(t):
         (251, 1460, 36, 10000),
         (252, 1460, 36, 10000),
         (253, 1460, 36, 10000),
+        (254, 0, 0, 0),
     ):
         discount = ((0, 1), (2, 0xFFFFFFFF)) if ccid != 252 else ((0,), (1, 2))
         variants = {249: 2, 250: 3, 251: 2, 253: 2}.get(ccid, 1)
@@ -310,6 +311,7 @@ def test_privilege(t):
         (251, headers, (*receiver, *on, (132, 1, None))),
         (252, headers, (*receiver, (131, 0, None), (131, 1, "EINVAL"), (132, 1, "EINVAL"))),
         (253, headers, (*receiver, *on, (132, 1, "EPERM"))),
+        (254, (((193, 1000),), ((193, 0), (194, 40), (195, 20000))), (*mean, *on)),
     ):
         with dccp.connection(socket.AF_INET, {"ccid": [ccid]}, {"ccid": [ccid]}) as (
             client,

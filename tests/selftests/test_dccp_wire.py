@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
 # long: CCIDs 248, 250 and 251 too
-"""What DCCP with CCIDs 4 and 248 to 253 puts on the wire, and makes of it.
+"""What DCCP with CCIDs 4 and 248 to 254 puts on the wire, and makes of it.
 
 ECN bits, window counters, the options of feedback, and what they cost; round trips
 from acknowledgments; and that nothing counts as lost on a path that loses nothing.
@@ -19,7 +19,7 @@ from typing import NamedTuple
 import dccp
 from lib import LONG, Net, Tap, run, tc
 
-CCIDS = (4, *range(248, 254)) if LONG else (4, 249, 252, 253)
+CCIDS = (4, *range(248, 255)) if LONG else (4, 249, 252, 254)
 DELAY = 50  # ms, one way
 RTT = 2 * DELAY / 1000
 SIZE = 100
@@ -32,7 +32,7 @@ LOSS_EVENT_RATE, LOSS_INTERVALS, RECEIVE_RATE, DROPPED_PACKETS, ELAPSED_TIME = (
     43,
 )
 SLOW_RECEIVER, RTT_ESTIMATE = 2, 128
-MEAN_INTERVAL = 196  # not of CCID 4, which has DROPPED_PACKETS
+MEAN_INTERVAL = 196  # not of CCID 4, which has DROPPED_PACKETS; of 254 the window
 RX_SLOW = 133  # a socket option
 FEEDBACK = {LOSS_EVENT_RATE, LOSS_INTERVALS, RECEIVE_RATE, ELAPSED_TIME}
 NOT_ECT, ECT1, ECT0, CE = range(4)
@@ -523,8 +523,9 @@ def test_slow_receiver():
                 info = end.getsockopt(dccp.SOL_DCCP, dccp.CCID_TX_INFO, 200)
                 return struct.unpack_from("=Q", info)[0] / 64, info[75]
 
-            # Min Interval, 10 ms; but for CCID 4, less for larger packets
-            actual = SIZE / 0.01 / (1 if ccid == 4 else 1 - SIZE / 1460)
+            # Min Interval, 10 ms, but with CCIDs 249 to 253 less for larger packets; or none
+            least = {4: 0.01, 248: 0, 254: 0}.get(ccid, 0.01 * (1 - SIZE / 1460))
+            actual = SIZE / max(least, 0.005)
             before, no = rate(2)
             s.setsockopt(dccp.SOL_DCCP, RX_SLOW, struct.pack("=I", 1))
             slow, yes = rate(2)
@@ -608,7 +609,7 @@ def wrong_form(p, ccid):
     wrong = []
     if (p.kind, bool(p.size)) not in ((ACK, False), (DATAACK, True)):
         wrong.append("no Ack, nor a DataAck")
-    if (DROPPED_PACKETS in o) != (ccid == 4) or (MEAN_INTERVAL in o) != (ccid != 4):
+    if (DROPPED_PACKETS in o) != (ccid in (4, 254)) or (MEAN_INTERVAL in o) != (ccid != 4):
         wrong.append("not the options of this CCID")
     elif any(numbers.count(n) != 1 for n in FEEDBACK):
         wrong.append("not each option once")
@@ -620,7 +621,7 @@ def wrong_form(p, ccid):
         wrong.append("length of 192, 194 or 43")
     elif (
         len(o[LOSS_INTERVALS]) % 9 != 1
-        or ccid == 4
+        or ccid in (4, 254)
         and len(o[DROPPED_PACKETS]) * 3 != len(o[LOSS_INTERVALS]) - 1
     ):
         wrong.append("length of 193 or 195")
@@ -643,8 +644,11 @@ def wrong_form(p, ccid):
         none = int.from_bytes(o[LOSS_EVENT_RATE], "big") == 0xFFFFFFFF
         if none != (len(li) == 1):
             wrong.append("Loss Event Rate")
-        # option 192 is the same, rounded up to whole packets
-        if ccid != 4:
+        # the window of 254; of the others option 192 is the same, rounded up to whole packets
+        if ccid == 254:
+            if len(o[MEAN_INTERVAL]) != 4 or (int.from_bytes(o[MEAN_INTERVAL], "big") == 0) != none:
+                wrong.append("Window")
+        elif ccid != 4:
             mean, pinv = (int.from_bytes(o[n], "big") for n in (MEAN_INTERVAL, LOSS_EVENT_RATE))
             if (mean != pinv) if none else -(-mean // 256) != pinv:
                 wrong.append("Mean Interval")
@@ -713,6 +717,40 @@ def test_format(net):
         for ns in "ab":
             bad = wrong_ndp(capture.sent_by(ns))
             tap.ok(not bad, f"{what}: NDP Counts of {ns}", bad[:3])
+
+
+def test_window(net):
+    """CCID 254: the sender takes the window that is reported, and sends that in a round trip."""
+    net.qdisc("netem loss 3% limit 10000", "change")
+    with Capture() as capture, ours(254) as (c, s):
+        stream([c], 8, 0.004, others=[s])
+        time.sleep(2 * DELAY / 1000)  # for the last report
+        tx = c.getsockopt(dccp.SOL_DCCP, dccp.CCID_TX_INFO, 200)
+        rx = s.getsockopt(dccp.SOL_DCCP, dccp.CCID_RX_INFO, 200)
+    net.qdisc("netem loss 0% limit 10000", "change")
+    reports = feedback(capture.sent_by("b"))
+    said = [int.from_bytes(dict(p.options)[MEAN_INTERVAL], "big") for p in reports]
+    x, x_calc, rtt, x_inst, s_mean = (
+        struct.unpack_from(f"={form}", tx, at)[0]
+        for form, at in (("Q", 0), ("I", 16), ("I", 20), ("Q", 40), ("I", 60))
+    )
+    window, last = (struct.unpack_from("=I", *where)[0] for where in ((tx, 92), (rx, 120)))
+    tap.ok(
+        window == last == said[-1] > 256,
+        f"CCID 254: both ends know the window, {window / 256:.1f} packets",
+        (window, last, said[-9:]),
+    )
+    want = window / 256 * s_mean / (rtt / 1e6)
+    tap.ok(
+        s_mean == SIZE and near(x_calc, want, 0.001) and x_inst == x // 64 <= x_calc,
+        f"CCID 254: {x_calc} bytes/s, the window in a round trip of {rtt / 1000:.0f} ms",
+        (want, x / 64, x_inst),
+    )
+    tap.ok(
+        not said[0] and len(set(said)) > 10 and all(a == 0 or b > 0 for a, b in zip(said, said[1:])),
+        f"CCID 254: {len(set(said))} windows in {len(said)} reports, none before the first loss",
+        said,
+    )
 
 
 def cost(packets):
@@ -836,6 +874,7 @@ def main(chosen):
         (test_late_losses, (net,)),
         (test_rare, ()),
         (test_format, (net,)),
+        (test_window, (net,)),
         (test_counters, ()),
         (test_rtt_estimate, ()),
         (test_slow_receiver, ()),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
 /*
- * Socket options of the CCIDs 4 and 248 to 253, beside
+ * Socket options of the CCIDs 4 and 248 to 254, beside
  * DCCP_SOCKOPT_CCID_RX_INFO and DCCP_SOCKOPT_CCID_TX_INFO.
  *
  * Level SOL_DCCP, all of them a __u32. Before the connection stands they are kept
@@ -16,14 +16,14 @@
 #include <linux/types.h>
 
 /* Receiver: 128 to 191. */
-#define DCCP_SOCKOPT_TFRC_RX_SEGMENT	129	/* S, bytes, 32 to 65535; 248: or 0, the mean */
+#define DCCP_SOCKOPT_TFRC_RX_SEGMENT	129	/* S, bytes, 32 to 65535; 248, 254: or 0, the mean */
 #define DCCP_SOCKOPT_TFRC_RX_HEADER	130	/* H, bytes, 0 to 255 */
 #define DCCP_SOCKOPT_TFRC_RX_DISCOUNT	131	/* history discounting, 0 or 1 */
 #define DCCP_SOCKOPT_TFRC_RX_VARIANT	132	/* enum tfrc_variant */
 #define DCCP_SOCKOPT_TFRC_RX_SLOW	133	/* 1: Slow Receiver (RFC 4340, 11.6) on feedback */
 
 /* Sender: 192 to 255. */
-#define DCCP_SOCKOPT_TFRC_TX_SEGMENT	193	/* S, bytes, 32 to 65535; 248: or 0, the mean */
+#define DCCP_SOCKOPT_TFRC_TX_SEGMENT	193	/* S, bytes, 32 to 65535; 248, 254: or 0, the mean */
 #define DCCP_SOCKOPT_TFRC_TX_HEADER	194	/* H, bytes, 0 to 255 */
 #define DCCP_SOCKOPT_TFRC_TX_INTERVAL	195	/* Min Interval, us, 0 (off) to 1000000 */
 #define DCCP_SOCKOPT_TFRC_TX_VARIANT	196	/* enum tfrc_variant, of 253 */
@@ -52,7 +52,7 @@ enum tfrc_variant {
  * struct tfrc_tx_info_ext - sender, DCCP_SOCKOPT_CCID_TX_INFO
  * @x: allowed rate, payload bytes per second, times 64
  * @x_recv: greatest receive rate that limits it, likewise
- * @x_calc: rate of the throughput equation, bytes per second
+ * @x_calc: rate of the throughput equation, or of @window, bytes per second
  * @rtt: round-trip time, us
  * @p: loss event rate, millionths
  * @rto: nofeedback timeout, us
@@ -82,7 +82,8 @@ enum tfrc_variant {
  * @feedback: feedback packets taken
  * @dropped: packets that came, but not to the application, by Data Dropped (RFC
  *	4340, 11.7)
- * @pad: 0
+ * @window: of 254: packets in a round trip that the receiver allows, times 256; 0: no
+ *	loss, and with the other CCIDs
  */
 struct tfrc_tx_info_ext {
 	__u64	x;
@@ -108,7 +109,7 @@ struct tfrc_tx_info_ext {
 	__u32	nofeedback;
 	__u32	feedback;
 	__u32	dropped;
-	__u32	pad;
+	__u32	window;
 };
 
 /**
@@ -135,6 +136,9 @@ struct tfrc_tx_info_ext {
  * @variant: enum tfrc_variant
  * @intervals: how many @interval has
  * @interval: loss intervals, the current one first, packets times 256
+ * @window: of 254: that it reported last, packets in a round trip, times 256; 0: no
+ *	loss
+ * @pad: 0
  */
 struct tfrc_rx_info_ext {
 	__u32	x_recv;
@@ -156,6 +160,8 @@ struct tfrc_rx_info_ext {
 	__u8	variant;
 	__u8	intervals;
 	__u32	interval[9];
+	__u32	window;
+	__u32	pad;
 };
 
 #endif
