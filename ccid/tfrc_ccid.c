@@ -4,38 +4,20 @@
  *
  * One core serves all of them. A CCID is a method of measuring loss (see
  * tfrc_loss.h) with defaults; its sender and receiver are tfrc_tx.c and
- * tfrc_rx.c, which know nothing of sockets. This file is what connects them
- * with DCCP: options, timers, socket options.
- *
- * A packet that may not be sent yet waits for a high-resolution timer, which
- * also stands for the nofeedback timer, and sends the feedback that waits for a
- * packet of data to ride on. It holds no reference of the socket,
- * which would live on after its end for as long as that, and has memory of its
- * own, as it may be waiting for the socket's lock while its half-connection
- * goes. That lasts for an RCU grace period more.
+ * tfrc_rx.c, which know nothing of sockets. What connects them with DCCP is
+ * rate_ccid.c; here are the options of feedback, socket options, and the module.
  */
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/hrtimer.h>
-#include <linux/interrupt.h>
-#include <linux/log2.h>
 #include <linux/module.h>
-#include <linux/rcupdate.h>
-#include <linux/refcount.h>
 #include <linux/tfrc.h>
-#include <net/inet_ecn.h>
 
-#include "ccid.h"
-#include "dccp.h"
+#include "rate_ccid.h"
 #include "feat.h"
 
 #include "include/uapi/linux/dccp_tfrc.h"
 #include "tear_rx.h"
-#include "tfrc_rx.h"
-#include "tfrc_tx.h"
-
-#define CREATE_TRACE_POINTS
 #include "tfrc_trace.h"
 
 /* Adding a method is adding a line. */
@@ -84,27 +66,31 @@ static const struct kernel_param_ops range_ops = {
 	.get = tfrc_range_get,
 };
 
-#define S_MIN			32
+#define S_MIN			RATE_SEGMENT_MIN
 #define S_MAX			65535
 #define H_MAX			255
 #define MIN_INTERVAL_MAX	1000000
 
 static struct tfrc_range segment = { 1460, S_MIN, S_MAX };
+
 module_param_cb(segment, &range_ops, &segment, 0644);
 MODULE_PARM_DESC(segment,
 		 "segment size of CCIDs 4 and 249 to 253, bytes (32 to 65535)");
 
 static struct tfrc_range header = { 36, 0, H_MAX };
+
 module_param_cb(header, &range_ops, &header, 0644);
 MODULE_PARM_DESC(header,
 		 "header size that CCIDs 4 and 249 to 253 charge for, bytes (0 to 255)");
 
 static struct tfrc_range min_interval = { 10000, 0, MIN_INTERVAL_MAX };
+
 module_param_cb(min_interval, &range_ops, &min_interval, 0644);
 MODULE_PARM_DESC(min_interval,
 		 "least time between data packets of CCID 4, and of 249 to 253 if they are empty, us (0 to 1000000)");
 
 static struct tfrc_range discount = { 1, 0, 1 };
+
 module_param_cb(discount, &range_ops, &discount, 0644);
 MODULE_PARM_DESC(discount,
 		 "history discounting of CCIDs 248 to 251, 253 and 254 (0 or 1)");
@@ -159,341 +145,30 @@ static const struct tfrc_method *tfrc_ccid_method(const struct ccid *ccid)
 	return methods[ccid->ccid_ops - tfrc_ops];
 }
 
-/* Sender */
-
-/**
- * struct tfrc_timer - a timer that may outlive the half-connection
- * @timer: fires in softirq
- * @sk: socket, which exists as long as @dead is false
- * @lock: of @dead, and of starting @timer
- * @dead: the half-connection has gone; never to be started again
- * @rcu: to free it
- */
-struct tfrc_timer {
-	struct hrtimer	timer;
-	struct sock	*sk;
-	spinlock_t	lock;		/* dead, start */
-	bool		dead;
-	struct rcu_head	rcu;
-};
-
-/**
- * struct tfrc_hc_tx - sending half-connection
- * @tx: TFRC
- * @timer: for the next packet, and for missing feedback
- * @waiting: one does
- * @queued: there was another packet behind the last one
- * @t_ack: when feedback goes alone that waits for a packet to ride on; 0: none
- *	does
- * @feedback_seen: feedback has come
- * @seq: sequence number of the last one
- * @ackno: its acknowledgment number
- * @event: sequence number where the last loss event began
- * @slow: the last one said Slow Receiver
- * @dropped: packets that the receiver got and dropped, by Data Dropped
- */
-struct tfrc_hc_tx {
-	struct tfrc_tx		tx;
-	struct tfrc_timer	*timer;
-	u64			t_ack;
-	bool			waiting;
-	bool			queued;
-	bool			feedback_seen;
-	bool			slow;
-	u32			dropped;
-	u64			seq;
-	u64			ackno;
-	u64			event;
-};
-
-static struct tfrc_hc_tx *hc_tx(const struct sock *sk)
-{
-	return ccid_priv(dccp_sk(sk)->dccps_hc_tx_ccid);
-}
-
 static const struct tfrc_method *hc_tx_method(const struct sock *sk)
 {
 	return tfrc_ccid_method(dccp_sk(sk)->dccps_hc_tx_ccid);
 }
 
-/**
- * struct tfrc_hc_rx - receiving half-connection
- * @rx: TFRC
- * @due: why feedback is due that has not been sent, an enum rate_feedback
- * @slow: the application cannot keep up
- * @own: the method's own state
- */
-struct tfrc_hc_rx {
-	struct tfrc_rx		rx;
-	u8			due;
-	bool			slow;
-	u64			own[];
-};
-
-static struct tfrc_hc_rx *hc_rx(const struct sock *sk)
-{
-	return ccid_priv(dccp_sk(sk)->dccps_hc_rx_ccid);
-}
-
-/* Is it a half-connection of this module? The other may be the kernel's. */
-static bool tfrc_is_ours(const struct ccid *ccid)
-{
-	return ccid && ccid->ccid_ops >= tfrc_ops &&
-	       ccid->ccid_ops < tfrc_ops + ARRAY_SIZE(tfrc_ops);
-}
-
-/* Not while the connection is being closed. */
-static bool hc_may_report(const struct sock *sk)
-{
-	return sk->sk_state == DCCP_OPEN || sk->sk_state == DCCP_PARTOPEN;
-}
-
-static bool hc_feedback_due(const struct sock *sk)
-{
-	return hc_may_report(sk) &&
-	       tfrc_is_ours(dccp_sk(sk)->dccps_hc_rx_ccid) && hc_rx(sk)->due;
-}
-
-static void hc_send_feedback(struct sock *sk)
-{
-	dccp_sk(sk)->dccps_hc_rx_insert_options = 1;
-	dccp_send_ack(sk);
-}
-
-static void hc_timer_start(struct tfrc_timer *t, u64 when)
-{
-	spin_lock_bh(&t->lock);
-	if (!t->dead)
-		hrtimer_start(&t->timer, ns_to_ktime(when),
-			      HRTIMER_MODE_ABS_SOFT);
-	spin_unlock_bh(&t->lock);
-}
-
-/* Set the timer to what comes first, if it is not. */
-static void hc_arm(struct tfrc_hc_tx *hc)
-{
-	u64 when = hc->tx.t_nofeedback;
-
-	if (hc->waiting && (!when || hc->tx.t_due < when))
-		when = hc->tx.t_due;
-	if (hc->t_ack && (!when || hc->t_ack < when))
-		when = hc->t_ack;
-	if (!when || (hrtimer_is_queued(&hc->timer->timer) &&
-		      hrtimer_get_expires_ns(&hc->timer->timer) == when))
-		return;
-	hc_timer_start(hc->timer, when);
-}
-
-/* Have DCCP try its queue again, as CCID-2 does. */
-static void hc_dequeue(struct sock *sk)
-{
-	struct tasklet_struct *t = &dccp_sk(sk)->dccps_xmitlet;
-
-	if (test_and_set_bit(TASKLET_STATE_SCHED, &t->state))
-		return;
-	sock_hold(sk);
-	__tasklet_schedule(t);
-}
-
-static void hc_expired(struct sock *sk, struct tfrc_hc_tx *hc)
-{
-	u64 now = ktime_get_ns();
-
-	if (hc->tx.t_nofeedback && hc->tx.t_nofeedback <= now) {
-		tfrc_tx_expired(&hc->tx, now);
-		trace_tfrc_feedback(sk, hc_tx_method(sk)->ccid, &hc->tx, 0, 0,
-				    true);
-	}
-	if (hc->t_ack && hc->t_ack <= now) {
-		hc->t_ack = 0;
-		if (hc_feedback_due(sk))
-			hc_send_feedback(sk);
-	}
-	if (hc->waiting && hc->tx.t_due <= now)
-		hc_dequeue(sk);		/* tfrc_hc_tx_send() arms the timer */
-	else
-		hc_arm(hc);
-}
-
-static bool hc_connected(const struct sock *sk)
-{
-	return !((1 << sk->sk_state) &
-		 (DCCPF_CLOSED | DCCPF_LISTEN | DCCPF_REQUESTING));
-}
-
-static enum hrtimer_restart tfrc_timer(struct hrtimer *timer)
-{
-	struct tfrc_timer *t = container_of(timer, struct tfrc_timer, timer);
-	struct sock *sk = t->sk;
-	bool alive;
-
-	/* While it is not dead, the socket is there, if without references. */
-	spin_lock(&t->lock);
-	alive = !t->dead && refcount_inc_not_zero(&sk->sk_refcnt);
-	spin_unlock(&t->lock);
-	if (!alive)
-		return HRTIMER_NORESTART;
-
-	bh_lock_sock(sk);
-	/* The owner may change the CCIDs: look at nothing else. */
-	if (sock_owned_by_user(sk))
-		set_bit(DCCP_CCID_DEFERRED, &sk->sk_tsq_flags);
-	else if (!t->dead && hc_connected(sk))
-		hc_expired(sk, hc_tx(sk));
-	bh_unlock_sock(sk);
-	sock_put(sk);
-	return HRTIMER_NORESTART;
-}
-
-/* The timer has expired while the socket had an owner. */
-static void tfrc_hc_tx_deferred(struct sock *sk)
-{
-	if (hc_connected(sk))
-		hc_expired(sk, hc_tx(sk));
-}
+/* Sender */
 
 static int tfrc_hc_tx_init(struct ccid *ccid, struct sock *sk)
 {
 	const struct tfrc_method *method = tfrc_ccid_method(ccid);
-	struct tfrc_hc_tx *hc = ccid_priv(ccid);
+	struct rate_hc_tx *hc = ccid_priv(ccid);
 	struct tfrc_params par;
+	int err;
 
-	hc->timer = kzalloc(sizeof(*hc->timer), gfp_any() | __GFP_ACCOUNT);
-	if (!hc->timer)
-		return -ENOMEM;
-	hrtimer_init(&hc->timer->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
-	hc->timer->timer.function = tfrc_timer;
-	hc->timer->sk = sk;
-	spin_lock_init(&hc->timer->lock);
-
+	err = rate_timer_init(hc, sk);
+	if (err)
+		return err;
 	tfrc_default_params(method, &par);
 	tfrc_tx_init(&hc->tx, &par);
 	if (method->scale_interval)
-		hc->tx.interval_s = par.s;
+		hc->tx.rate.interval_s = par.s;
 	hc->tx.unbias = method->unbias;
 	hc->tx.tear = method->window;
 	return 0;
-}
-
-static void hc_timer_free(struct rcu_head *head)
-{
-	struct tfrc_timer *t = container_of(head, struct tfrc_timer, rcu);
-
-	/* It may have been started again while its handler was running. */
-	hrtimer_cancel(&t->timer);
-	kfree(t);
-}
-
-static void tfrc_hc_tx_exit(struct sock *sk)
-{
-	struct tfrc_timer *t = hc_tx(sk)->timer;
-
-	spin_lock_bh(&t->lock);
-	t->dead = true;
-	spin_unlock_bh(&t->lock);
-	/* The handler may be waiting for a lock of ours, or be what led here. */
-	call_rcu(&t->rcu, hc_timer_free);
-	kfree(hc_tx(sk)->tx.grown);
-}
-
-/*
- * The nominal segment is no larger than what the path takes (RFC 4828, 3),
- * counting as TCP does: the MTU less 40 bytes.
- */
-static u32 hc_path_segment(const struct sock *sk)
-{
-	u32 mtu = inet_csk(sk)->icsk_pmtu_cookie;
-
-	return mtu >= 40 + S_MIN ? mtu - 40 : U32_MAX;
-}
-
-/*
- * An acknowledgment of a packet that is farther back than the Sequence Window
- * is invalid, and the feedback on it is lost. RFC 4340, 7.5.2 wants five round
- * trips in the window. It begins with 100 packets (a sysctl) and only grows. A
- * Change has to go again until it is confirmed (6.6.3), and DCCP puts it into
- * packets that acknowledge only, of which a one-way sender has none by itself.
- */
-static void hc_grow_window(struct sock *sk, const struct tfrc_tx *tx)
-{
-	u64 want = roundup_pow_of_two(5 * tfrc_tx_flight(tx));
-	u64 asked = dccp_feat_nn_get(sk, DCCPF_SEQUENCE_WINDOW);
-
-	if (want > asked)
-		dccp_feat_signal_nn_change(sk, DCCPF_SEQUENCE_WINDOW, want);
-	else if (asked > dccp_sk(sk)->dccps_l_seq_win)
-		inet_csk_schedule_ack(sk);
-}
-
-/*
- * Feedback that is due rides on a packet of data, if it is short and the path's
- * MTU has room for both.
- */
-static void hc_ride(struct sock *sk, const struct sk_buff *skb)
-{
-	hc_tx(sk)->t_ack = 0;
-	if (hc_rx(sk)->due != RATE_FEEDBACK_PERIODIC ||
-	    skb->len + RATE_FEEDBACK_BYTES > dccp_sk(sk)->dccps_mss_cache) {
-		hc_send_feedback(sk);
-		return;
-	}
-	dccp_sk(sk)->dccps_hc_rx_insert_options = 1;
-	inet_csk_schedule_ack(sk);
-}
-
-static int tfrc_hc_tx_send(struct sock *sk, struct sk_buff *skb)
-{
-	struct tfrc_hc_tx *hc = hc_tx(sk);
-	u64 now = ktime_get_ns();
-
-	hc->tx.s_max = hc_path_segment(sk);
-	if (!hc->tx.started) {
-		tfrc_tx_start(&hc->tx, skb->len, dccp_sk(sk)->dccps_syn_rtt, now);
-		hc_grow_window(sk, &hc->tx);
-	}
-	if (tfrc_tx_due(&hc->tx, now) > now) {
-		/* When the socket is closed, DCCP waits itself. */
-		if (sk->sk_shutdown & SEND_SHUTDOWN)
-			return min_t(u64, CCID_PACKET_DELAY_MAX,
-				     DIV_ROUND_UP_ULL(hc->tx.t_due - now,
-						      NSEC_PER_MSEC));
-		hc->waiting = true;
-		hc_arm(hc);
-		return CCID_PACKET_WILL_DEQUEUE_LATER;
-	}
-	tfrc_tx_send(&hc->tx, skb->len, hc->waiting || hc->queued, now);
-	hc->waiting = false;
-	hc->queued = skb_queue_len(&sk->sk_write_queue) > 1;
-	if (hc_feedback_due(sk))
-		hc_ride(sk, skb);
-	hc_arm(hc);
-	DCCP_SKB_CB(skb)->dccpd_ccval = hc->tx.wc & 15;
-	/* Each time: the application's IP_TOS overwrites it. */
-	INET_ECN_dontxmit(sk);
-	if (dccp_sk(sk)->dccps_peer_ecn)
-		INET_ECN_xmit(sk);
-	return CCID_PACKET_SEND_AT_ONCE;
-}
-
-/* Without memory, fewer packets are remembered. */
-static void hc_grow_ring(struct tfrc_tx *tx)
-{
-	struct tfrc_sent *ring;
-
-	ring = kmalloc_array(2 * tx->room, sizeof(*ring),
-			     gfp_any() | __GFP_ACCOUNT | __GFP_NOWARN);
-	if (ring)
-		kfree(tfrc_tx_grow(tx, ring));
-}
-
-static void tfrc_hc_tx_packet_sent(struct sock *sk, unsigned int len)
-{
-	struct tfrc_tx *tx = &hc_tx(sk)->tx;
-	u64 now = ktime_get_ns();
-
-	if (tfrc_tx_crowded(tx, now))
-		hc_grow_ring(tx);
-	tfrc_tx_note(tx, dccp_sk(sk)->dccps_gss, now);
 }
 
 /**
@@ -680,7 +355,7 @@ static bool hc_is_feedback(const struct tfrc_method *method,
 }
 
 /* Does the Loss Intervals option tell of an event that is news? */
-static bool hc_new_event(struct tfrc_hc_tx *hc, const struct tfrc_options *o)
+static bool hc_new_event(struct rate_hc_tx *hc, const struct tfrc_options *o)
 {
 	u64 start = o->li[0].start;
 	bool news;
@@ -697,7 +372,7 @@ static bool hc_new_event(struct tfrc_hc_tx *hc, const struct tfrc_options *o)
  * What the intervals say of 1/p, with those that were told before. If some are
  * missing, the Loss Event Rate counts, if there is one.
  */
-static void hc_count_intervals(struct tfrc_hc_tx *hc, struct tfrc_options *o, u32 wc,
+static void hc_count_intervals(struct rate_hc_tx *hc, struct tfrc_options *o, u32 wc,
 			       struct tfrc_feedback_in *fb)
 {
 	bool complete = tfrc_tx_tell(&hc->tx, o->li, o->n_li);
@@ -706,13 +381,13 @@ static void hc_count_intervals(struct tfrc_hc_tx *hc, struct tfrc_options *o, u3
 		return;
 	/* Without a window counter, which says how long ago: nothing new. */
 	if (hc->tx.n_told > 1 && (fb->t_sent || hc->tx.pinv == TFRC_PINV_NONE))
-		fb->pinv = tfrc_tx_pinv(&hc->tx, fb->t_sent ? wc : hc->tx.wc);
+		fb->pinv = tfrc_tx_pinv(&hc->tx, fb->t_sent ? wc : hc->tx.rate.wc);
 	else if (fb->pinv == TFRC_PINV_NONE || !fb->t_sent)
 		fb->pinv = hc->tx.pinv;
 }
 
 /* What the options say of loss. */
-static void hc_loss_report(struct tfrc_hc_tx *hc, const struct tfrc_method *method,
+static void hc_loss_report(struct rate_hc_tx *hc, const struct tfrc_method *method,
 			   struct tfrc_options *o, u32 wc,
 			   struct tfrc_feedback_in *fb)
 {
@@ -744,46 +419,22 @@ static void hc_loss_report(struct tfrc_hc_tx *hc, const struct tfrc_method *meth
 
 static void tfrc_hc_tx_packet_recv(struct sock *sk, struct sk_buff *skb)
 {
-	struct dccp_sock *dp = dccp_sk(sk);
-	struct tfrc_hc_tx *hc = hc_tx(sk);
+	struct rate_hc_tx *hc = rate_hc_tx(sk);
 	const struct tfrc_method *method = hc_tx_method(sk);
 	u8 type = DCCP_SKB_CB(skb)->dccpd_type;
-	u64 ackno = DCCP_SKB_CB(skb)->dccpd_ack_seq, now = ktime_get_ns();
-	u64 seq = DCCP_SKB_CB(skb)->dccpd_seq;
+	u64 now = ktime_get_ns();
 	struct tfrc_feedback_in fb = {};
 	struct tfrc_options o;
-	bool fresh;
 	u32 wc = 0;
 
 	if (type != DCCP_PKT_ACK && type != DCCP_PKT_DATAACK)
 		return;
-	o.acked = clamp_t(s64, rate_seq_diff(hc->feedback_seen ? hc->ackno : dp->dccps_iss,
-					     ackno), 0, U32_MAX);
+	o.acked = rate_acked(sk, skb);
 	hc_parse(&o, skb);
 	if (!hc_is_feedback(method, &o) || !hc->tx.started)
 		return;
-	/* A duplicate, or overtaken by newer feedback? */
-	if (hc->feedback_seen && (seq == hc->seq ||
-				  rate_seq_diff(hc->ackno, ackno) < 0))
+	if (!rate_feedback_taken(sk, skb, &fb, &wc, now))
 		return;
-	fresh = !hc->feedback_seen || hc->ackno != ackno;
-	hc->feedback_seen = true;
-	hc->seq = seq;
-	hc->ackno = ackno;
-
-	fb.t_sent = tfrc_tx_sent_time(&hc->tx, ackno, &wc);
-	if (fb.t_sent) {
-		s64 us = div_u64(now - fb.t_sent, NSEC_PER_USEC) -
-			 10LL * dp->dccps_options_received.dccpor_elapsed_time;
-
-		/*
-		 * What came after the last data packet was not noted. And a
-		 * packet is one sample, however often it is acknowledged.
-		 */
-		if (fresh && rate_seq_diff(hc->tx.seq_last, ackno) <= 0)
-			fb.rtt = clamp_t(s64, us, TFRC_RTT_MIN, TFRC_RTT_MAX);
-		tfrc_tx_acked_wc(&hc->tx, wc, now);
-	}
 	fb.x_recv = o.x_recv;
 	fb.slow = o.slow;
 	fb.dropped = o.dropped;
@@ -794,26 +445,7 @@ static void tfrc_hc_tx_packet_recv(struct sock *sk, struct sk_buff *skb)
 	tfrc_tx_feedback(&hc->tx, &fb, now);
 	trace_tfrc_feedback(sk, method->ccid, &hc->tx, fb.x_recv, fb.rtt,
 			    false);
-	hc_grow_window(sk, &hc->tx);
-
-	/* The rate has changed, and with it when the next packet may go. */
-	if (hc->waiting)
-		hc_dequeue(sk);
-	else
-		hc_arm(hc);
-}
-
-static u32 tfrc_hc_tx_rtt(struct sock *sk)
-{
-	return hc_tx(sk)->tx.rtt;
-}
-
-static void tfrc_hc_tx_get_info(struct sock *sk, struct tcp_info *info)
-{
-	const struct tfrc_tx *tx = &hc_tx(sk)->tx;
-
-	info->tcpi_rto = tfrc_tx_rto(tx);
-	info->tcpi_rtt = tx->rtt;
+	rate_changed(sk);
 }
 
 /* p in millionths of 1/p in Q24.8 */
@@ -824,7 +456,7 @@ static u32 tfrc_millionths(u32 pinv)
 	return max(div_u64(1000000ULL << TFRC_PINV_SHIFT, pinv), 1ULL);
 }
 
-static void hc_tx_info(const struct tfrc_hc_tx *hc, u8 ccid,
+static void hc_tx_info(const struct rate_hc_tx *hc, u8 ccid,
 		       struct tfrc_tx_info_ext *info)
 {
 	const struct tfrc_tx *tx = &hc->tx;
@@ -837,18 +469,18 @@ static void hc_tx_info(const struct tfrc_hc_tx *hc, u8 ccid,
 		.x_recv		= x_recv == TFRC_RATE_MAX ? 0 : x_recv,
 		.x_calc		= loss ? min_t(u64, U32_MAX, tx->x_calc >>
 					       TFRC_RATE_SHIFT) : 0,
-		.rtt		= tx->rtt,
+		.rtt		= tx->rate.rtt,
 		.p		= tfrc_millionths(pinv),
 		.rto		= tfrc_tx_rto(tx),
 		.ipi		= div_u64(tfrc_spacing(tfrc_mean(tx->s_mean),
 						       tx->x_inst), 1000),
 		.size		= sizeof(*info),
 		.x_inst		= tx->x_inst >> TFRC_RATE_SHIFT,
-		.interval	= info->interval ?: tx->gap >> 8,
+		.interval	= info->interval ?: tx->rate.gap >> 8,
 		.s		= tfrc_tx_segment(tx),
 		.s_mean		= tfrc_mean(tx->s_mean),
 		.header		= tx->par.header,
-		.min_interval	= tx->par.min_interval,
+		.min_interval	= tx->rate.min_interval,
 		.ccid		= ccid,
 		.slow_start	= !loss,
 		.data_limited	= tx->data_limited,
@@ -859,19 +491,7 @@ static void hc_tx_info(const struct tfrc_hc_tx *hc, u8 ccid,
 		.dropped	= hc->dropped,
 		.window		= tx->window,
 	};
-	info->packet = tfrc_tx_packet(tx, info->interval);
-}
-
-/* Give the caller what fits of a value. */
-static int tfrc_give(const void *val, int size, int len, u32 __user *optval,
-		     int __user *optlen)
-{
-	if (len < (int)sizeof(u32))
-		return -EINVAL;
-	len = min(len, size);
-	if (put_user(len, optlen) || copy_to_user(optval, val, len))
-		return -EFAULT;
-	return 0;
+	info->packet = rate_tx_packet(&tx->rate, info->interval);
 }
 
 /* A caller may name an interval by which @packet is meant. */
@@ -881,7 +501,7 @@ static int tfrc_hc_tx_getsockopt(struct sock *sk, const int optname, int len,
 	const size_t at = offsetof(struct tfrc_tx_info_ext, interval);
 	/* What programs have that were built with the structure as it was first. */
 	const int first = offsetofend(struct tfrc_tx_info_ext, feedback);
-	struct tfrc_hc_tx *hc = hc_tx(sk);
+	struct rate_hc_tx *hc = rate_hc_tx(sk);
 	struct tfrc_tx_info_ext info = {};
 	int size = sizeof(u32);
 	const void *val;
@@ -908,7 +528,7 @@ static int tfrc_hc_tx_getsockopt(struct sock *sk, const int optname, int len,
 		number = hc->tx.par.header;
 		break;
 	case DCCP_SOCKOPT_TFRC_TX_INTERVAL:
-		number = hc->tx.par.min_interval;
+		number = hc->tx.rate.min_interval;
 		break;
 	case DCCP_SOCKOPT_TFRC_TX_VARIANT:
 		if (!hc->tx.unbias)
@@ -918,33 +538,7 @@ static int tfrc_hc_tx_getsockopt(struct sock *sk, const int optname, int len,
 	default:
 		return -ENOPROTOOPT;
 	}
-	return tfrc_give(val, size, len, optval, optlen);
-}
-
-/**
- * tfrc_set_u32() - take the value of a socket option
- * @to: where it goes
- * @val: value
- * @low: the least that it may be
- * @high: the greatest
- * @free_low: what is below takes CAP_NET_ADMIN over the network namespace
- * @free_high: and so does what is above
- * @admin: the caller has that
- *
- * As with TCP's congestion controls, what would take more from the network
- * than the administrator's defaults is not for every program to choose.
- *
- * Return: 0, -EINVAL or -EPERM.
- */
-static int tfrc_set_u32(u32 *to, u32 val, u32 low, u32 high, u32 free_low,
-			u32 free_high, bool admin)
-{
-	if (val < low || val > high)
-		return -EINVAL;
-	if (!admin && (val < free_low || val > free_high))
-		return -EPERM;
-	*to = val;
-	return 0;
+	return rate_give(val, size, len, optval, optlen);
 }
 
 /*
@@ -956,14 +550,14 @@ static int tfrc_set_segment(u32 *to, u32 val, u32 by_default, u32 free_low,
 {
 	if (val && val < S_MIN)
 		return -EINVAL;
-	return tfrc_set_u32(to, val, by_default ? S_MIN : 0, S_MAX, free_low,
+	return rate_set_u32(to, val, by_default ? S_MIN : 0, S_MAX, free_low,
 			  by_default, admin);
 }
 
 static int tfrc_hc_tx_setsockopt(struct sock *sk, int optname, u32 val,
 				 bool admin)
 {
-	struct tfrc_hc_tx *hc = hc_tx(sk);
+	struct rate_hc_tx *hc = rate_hc_tx(sk);
 	struct tfrc_params *par = &hc->tx.par, def;
 	u32 number;
 	int err;
@@ -974,15 +568,15 @@ static int tfrc_hc_tx_setsockopt(struct sock *sk, int optname, u32 val,
 	case DCCP_SOCKOPT_TFRC_TX_SEGMENT:
 		return tfrc_set_segment(&par->s, val, def.s, 0, admin);
 	case DCCP_SOCKOPT_TFRC_TX_HEADER:
-		return tfrc_set_u32(&par->header, val, 0, H_MAX, def.header, H_MAX,
+		return rate_set_u32(&par->header, val, 0, H_MAX, def.header, H_MAX,
 				  admin);
 	case DCCP_SOCKOPT_TFRC_TX_INTERVAL:
-		return tfrc_set_u32(&par->min_interval, val, 0, MIN_INTERVAL_MAX,
+		return rate_set_u32(&hc->tx.rate.min_interval, val, 0, MIN_INTERVAL_MAX,
 				  def.min_interval, MIN_INTERVAL_MAX, admin);
 	case DCCP_SOCKOPT_TFRC_TX_VARIANT:
 		if (!hc->tx.unbias)
 			return -ENOPROTOOPT;
-		err = tfrc_set_u32(&number, val, 0, TFRC_VARIANT_BYTES, 0,
+		err = rate_set_u32(&number, val, 0, TFRC_VARIANT_BYTES, 0,
 				   TFRC_VARIANT_BYTES, admin);
 		if (!err)
 			par->variant = number;
@@ -997,7 +591,7 @@ static int tfrc_hc_tx_setsockopt(struct sock *sk, int optname, u32 val,
 static int tfrc_hc_rx_init(struct ccid *ccid, struct sock *sk)
 {
 	const struct tfrc_method *method = tfrc_ccid_method(ccid);
-	struct tfrc_hc_rx *hc = ccid_priv(ccid);
+	struct rate_hc_rx *hc = ccid_priv(ccid);
 	struct tfrc_params par;
 
 	tfrc_default_params(method, &par);
@@ -1009,116 +603,6 @@ static int tfrc_hc_rx_init(struct ccid *ccid, struct sock *sk)
 	return 0;
 }
 
-static bool tfrc_is_ce(const struct sk_buff *skb)
-{
-	switch (skb->protocol) {
-	case htons(ETH_P_IP):
-		return INET_ECN_is_ce(ip_hdr(skb)->tos);
-	case htons(ETH_P_IPV6):
-		return INET_ECN_is_ce(ipv6_get_dsfield(ipv6_hdr(skb)));
-	default:
-		return false;
-	}
-}
-
-/*
- * Let periodic feedback wait for the next packet of data, if one goes back soon:
- * two times between packets, and not longer than the sender can do without.
- * Elapsed Time says how long it was.
- */
-static bool hc_wait_for_data(struct sock *sk, u64 now)
-{
-	u64 gap, most = rate_rx_may_wait(&hc_rx(sk)->rx.rate, now);
-	struct tfrc_hc_tx *hc;
-
-	if (!tfrc_is_ours(dccp_sk(sk)->dccps_hc_tx_ccid))
-		return false;
-	hc = hc_tx(sk);
-	gap = (u64)(hc->tx.gap >> 8) * NSEC_PER_USEC;
-	most = min_t(u64, most, 100 * NSEC_PER_MSEC);
-	if (!gap || gap > most || now - hc->tx.t_last > 2 * gap)
-		return false;
-	if (!hc->t_ack) {
-		hc->t_ack = now + min(2 * gap, most);
-		hc_arm(hc);
-	}
-	return true;
-}
-
-/* The sender's options. That of feature 128 has one to three bytes (RFC 6323, 3.2.1). */
-static int tfrc_hc_rx_parse(struct sock *sk, u8 type, u8 option, u8 *val, u8 len)
-{
-	u32 us = 0;
-	u8 i;
-
-	if (option != TFRC_OPT_RTT_ESTIMATE || !dccp_sk(sk)->dccps_recv_rtt)
-		return 0;
-	if (len < 1 || len > 3)
-		return -EINVAL;		/* resets the connection */
-	for (i = 0; i < len; i++)
-		us = us << 8 | val[i];
-	rate_rx_rtt_estimate(&hc_rx(sk)->rx.rate, us, ktime_get_ns());
-	return 0;
-}
-
-static void tfrc_hc_rx_packet_recv(struct sock *sk, struct sk_buff *skb)
-{
-	struct dccp_sock *dp = dccp_sk(sk);
-	struct tfrc_hc_rx *hc = hc_rx(sk);
-	struct tfrc_rx *rx = &hc->rx;
-	struct rate_packet pkt = {
-		.seq	= DCCP_SKB_CB(skb)->dccpd_seq,
-		.ndp	= min_t(u64, dp->dccps_options_received.dccpor_ndp,
-				RATE_NDP_MAX),
-		.data	= dccp_data_packet(skb),
-		.ce	= tfrc_is_ce(skb),
-	};
-	struct tfrc_params par = rx->par;
-	u64 now = ktime_get_ns();
-	enum rate_feedback why;
-
-	if (pkt.data)
-		pkt.size = skb->len - dccp_hdr(skb)->dccph_doff * 4;
-	/*
-	 * DCCP keeps the packet to itself that makes a server's connection, and
-	 * knows the round trip by it, unless the peer has told it. What is missing
-	 * after that one is lost.
-	 */
-	if (dp->dccps_role == DCCP_ROLE_SERVER && !rx->rate.n_waiting &&
-	    rx->rate.last.seq == rx->rate.first_seq)
-		tfrc_rx_init(rx, rx->method, &par, dp->dccps_osr,
-			     (rx->rate.rtt_known ? 0 : dp->dccps_syn_rtt) ?: rx->rate.rtt);
-	why = rate_rx_packet(&rx->rate, &pkt, dccp_hdr(skb)->dccph_ccval, now);
-	if (why == RATE_FEEDBACK_NONE)
-		return;
-	/* The more urgent reason has the smaller number. */
-	hc->due = hc->due ? min_t(u8, hc->due, why) : why;
-	if (hc->due != RATE_FEEDBACK_PERIODIC || !hc_wait_for_data(sk, now))
-		hc_send_feedback(sk);
-}
-
-/* Elapsed Time, in tens of us: two bytes, or four (RFC 4340, 13.2). */
-static int hc_insert_elapsed(struct sk_buff *skb, u64 time)
-{
-	__be32 val = htonl(min_t(u64, time, U32_MAX));
-	__be16 brief = htons(time);
-
-	if (time > U16_MAX)
-		return dccp_insert_option(skb, DCCPO_ELAPSED_TIME, &val,
-					  sizeof(val));
-	return dccp_insert_option(skb, DCCPO_ELAPSED_TIME, &brief,
-				  sizeof(brief));
-}
-
-static int hc_insert_slow_receiver(struct sk_buff *skb)
-{
-	if (DCCP_SKB_CB(skb)->dccpd_opt_len >= DCCP_MAX_OPT_LEN)
-		return -1;
-	DCCP_SKB_CB(skb)->dccpd_opt_len++;
-	*(u8 *)skb_push(skb, 1) = DCCPO_SLOW_RECEIVER;
-	return 0;
-}
-
 /*
  * Feedback: what RFC 4342, 6 and RFC 5622, 8 want on it. As long as there is no
  * new event, only the current interval changes; the one before goes with it, so
@@ -1126,7 +610,7 @@ static int hc_insert_slow_receiver(struct sk_buff *skb)
  */
 static int tfrc_hc_rx_insert(struct sock *sk, struct sk_buff *skb)
 {
-	struct tfrc_hc_rx *hc = hc_rx(sk);
+	struct rate_hc_rx *hc = rate_hc_rx(sk);
 	struct tfrc_rx *rx = &hc->rx;
 	u8 type = DCCP_SKB_CB(skb)->dccpd_type, why = hc->due;
 	u32 most = why == RATE_FEEDBACK_PERIODIC ? TFRC_INTERVALS_BRIEF : U32_MAX;
@@ -1136,16 +620,14 @@ static int tfrc_hc_rx_insert(struct sock *sk, struct sk_buff *skb)
 	u8 len;
 
 	BUILD_BUG_ON(TFRC_DROPPED_SIZE > TFRC_INTERVALS_SIZE);
-	if (!hc_may_report(sk))
+	if (!rate_may_report(sk))
 		return 0;
 	if (!why || (type != DCCP_PKT_ACK && type != DCCP_PKT_DATAACK))
 		return 0;
 
 	tfrc_rx_report(rx, why, now);
 	trace_tfrc_report(sk, rx, why);
-	hc->due = RATE_FEEDBACK_NONE;
-	if (tfrc_is_ours(dccp_sk(sk)->dccps_hc_tx_ccid))
-		hc_tx(sk)->t_ack = 0;
+	rate_feedback_sent(sk);
 
 	val = htonl(tfrc_rx_loss_event_rate(rx));
 	if (dccp_insert_option(skb, TFRC_OPT_LOSS_EVENT_RATE, &val, sizeof(val)))
@@ -1157,9 +639,9 @@ static int tfrc_hc_rx_insert(struct sock *sk, struct sk_buff *skb)
 	val = htonl(rx->rate.x_recv);
 	if (dccp_insert_option(skb, TFRC_OPT_RECEIVE_RATE, &val, sizeof(val)))
 		return -1;
-	if (hc_insert_elapsed(skb, div_u64(now - rx->rate.t_high, 10000)))
+	if (rate_insert_elapsed(skb, div_u64(now - rx->rate.t_high, 10000)))
 		return -1;
-	if (hc->slow && hc_insert_slow_receiver(skb))
+	if (hc->slow && rate_insert_slow_receiver(skb))
 		return -1;
 	len = tfrc_rx_intervals(rx, dccp_sk(sk)->dccps_gsr, most, data);
 	if (dccp_insert_option(skb, TFRC_OPT_LOSS_INTERVALS, data, len))
@@ -1168,12 +650,6 @@ static int tfrc_hc_rx_insert(struct sock *sk, struct sk_buff *skb)
 		return 0;
 	len = tfrc_rx_dropped(rx, most, data);
 	return dccp_insert_option(skb, TFRC_OPT_DROPPED_PACKETS, data, len);
-}
-
-static void tfrc_hc_rx_get_info(struct sock *sk, struct tcp_info *info)
-{
-	info->tcpi_options |= TCPI_OPT_TIMESTAMPS;
-	info->tcpi_rcv_rtt = hc_rx(sk)->rx.rate.rtt;
 }
 
 static void hc_rx_info(const struct tfrc_rx *rx, struct tfrc_rx_info_ext *info)
@@ -1209,7 +685,7 @@ static void hc_rx_info(const struct tfrc_rx *rx, struct tfrc_rx_info_ext *info)
 static int tfrc_hc_rx_getsockopt(struct sock *sk, const int optname, int len,
 				 u32 __user *optval, int __user *optlen)
 {
-	const struct tfrc_hc_rx *hc = hc_rx(sk);
+	const struct rate_hc_rx *hc = rate_hc_rx(sk);
 	const struct tfrc_rx *rx = &hc->rx;
 	struct tfrc_rx_info_ext info;
 	int size = sizeof(u32);
@@ -1243,13 +719,13 @@ static int tfrc_hc_rx_getsockopt(struct sock *sk, const int optname, int len,
 	default:
 		return -ENOPROTOOPT;
 	}
-	return tfrc_give(val, size, len, optval, optlen);
+	return rate_give(val, size, len, optval, optlen);
 }
 
 static int tfrc_hc_rx_setsockopt(struct sock *sk, int optname, u32 val,
 				 bool admin)
 {
-	struct tfrc_hc_rx *hc = hc_rx(sk);
+	struct rate_hc_rx *hc = rate_hc_rx(sk);
 	struct tfrc_rx *rx = &hc->rx;
 	struct tfrc_params def;
 	u32 number;
@@ -1266,22 +742,22 @@ static int tfrc_hc_rx_setsockopt(struct sock *sk, int optname, u32 val,
 		return tfrc_set_segment(&rx->par.s, val, def.s, def.s, admin);
 	case DCCP_SOCKOPT_TFRC_RX_HEADER:
 		/* The more, the longer is the first loss interval. */
-		return tfrc_set_u32(&rx->par.header, val, 0, H_MAX, 0, def.header,
+		return rate_set_u32(&rx->par.header, val, 0, H_MAX, 0, def.header,
 				  admin);
 	case DCCP_SOCKOPT_TFRC_RX_DISCOUNT:
-		err = tfrc_set_u32(&number, val, 0, !rx->method->no_discount, 0,
+		err = rate_set_u32(&number, val, 0, !rx->method->no_discount, 0,
 				   def.discount, admin);
 		if (!err)
 			rx->par.discount = number;
 		return err;
 	case DCCP_SOCKOPT_TFRC_RX_VARIANT:
-		err = tfrc_set_u32(&number, val, 0, rx->method->variants - 1, 0,
+		err = rate_set_u32(&number, val, 0, rx->method->variants - 1, 0,
 				   rx->method->free_variant, admin);
 		if (!err)
 			rx->par.variant = number;
 		return err;
 	case DCCP_SOCKOPT_TFRC_RX_SLOW:
-		err = tfrc_set_u32(&number, val, 0, 1, 0, 1, admin);
+		err = rate_set_u32(&number, val, 0, 1, 0, 1, admin);
 		if (!err)
 			hc->slow = number;
 		return err;
@@ -1339,23 +815,23 @@ static void tfrc_update_ops(void)
 
 static const struct ccid_operations tfrc_template = {
 	.owner			  = THIS_MODULE,
-	.ccid_hc_tx_obj_size	  = sizeof(struct tfrc_hc_tx),
+	.ccid_hc_tx_obj_size	  = sizeof(struct rate_hc_tx),
 	.ccid_hc_tx_init	  = tfrc_hc_tx_init,
-	.ccid_hc_tx_exit	  = tfrc_hc_tx_exit,
-	.ccid_hc_tx_send_packet	  = tfrc_hc_tx_send,
-	.ccid_hc_tx_packet_sent	  = tfrc_hc_tx_packet_sent,
+	.ccid_hc_tx_exit	  = rate_hc_tx_exit,
+	.ccid_hc_tx_send_packet	  = rate_hc_tx_send,
+	.ccid_hc_tx_packet_sent	  = rate_hc_tx_packet_sent,
 	.ccid_hc_tx_packet_recv	  = tfrc_hc_tx_packet_recv,
-	.ccid_hc_tx_rtt		  = tfrc_hc_tx_rtt,
-	.ccid_hc_tx_deferred	  = tfrc_hc_tx_deferred,
-	.ccid_hc_tx_get_info	  = tfrc_hc_tx_get_info,
+	.ccid_hc_tx_rtt		  = rate_hc_tx_rtt,
+	.ccid_hc_tx_deferred	  = rate_hc_tx_deferred,
+	.ccid_hc_tx_get_info	  = rate_hc_tx_get_info,
 	.ccid_hc_tx_getsockopt	  = tfrc_hc_tx_getsockopt,
 	.ccid_hc_tx_setsockopt	  = tfrc_hc_tx_setsockopt,
-	.ccid_hc_rx_obj_size	  = sizeof(struct tfrc_hc_rx),
+	.ccid_hc_rx_obj_size	  = sizeof(struct rate_hc_rx),
 	.ccid_hc_rx_init	  = tfrc_hc_rx_init,
 	.ccid_hc_rx_insert_options = tfrc_hc_rx_insert,
-	.ccid_hc_rx_packet_recv	  = tfrc_hc_rx_packet_recv,
-	.ccid_hc_rx_parse_options = tfrc_hc_rx_parse,
-	.ccid_hc_rx_get_info	  = tfrc_hc_rx_get_info,
+	.ccid_hc_rx_packet_recv	  = rate_hc_rx_packet_recv,
+	.ccid_hc_rx_parse_options = rate_hc_rx_parse,
+	.ccid_hc_rx_get_info	  = rate_hc_rx_get_info,
 	.ccid_hc_rx_getsockopt	  = tfrc_hc_rx_getsockopt,
 	.ccid_hc_rx_setsockopt	  = tfrc_hc_rx_setsockopt,
 };

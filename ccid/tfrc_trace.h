@@ -127,7 +127,7 @@ TRACE_EVENT(tfrc_feedback,
 		tfrc_trace_address(__entry->dst, sk, false);
 		__entry->x_recv = x_recv;
 		__entry->sample = sample;
-		__entry->rtt = tx->rtt;
+		__entry->rtt = tx->rate.rtt;
 		__entry->pinv = tfrc_tx_mean_interval(tx);
 		__entry->s_mean = tx->s_mean;
 		__entry->window = tx->window;

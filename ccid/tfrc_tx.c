@@ -12,8 +12,8 @@
 void tfrc_tx_init(struct tfrc_tx *tx, const struct tfrc_params *par)
 {
 	tx->par = *par;
-	tx->s_max = U32_MAX;
-	tx->room = TFRC_SENT_FIRST;
+	rate_tx_init(&tx->rate);
+	tx->rate.min_interval = par->min_interval;
 	tx->pinv = TFRC_PINV_NONE;
 	tx->x_calc = TFRC_RATE_MAX;
 }
@@ -26,12 +26,7 @@ void tfrc_tx_init(struct tfrc_tx *tx, const struct tfrc_params *par)
  */
 u32 tfrc_tx_segment(const struct tfrc_tx *tx)
 {
-	return min(tx->par.s ?: tfrc_mean(tx->s_mean), tx->s_max);
-}
-
-static u32 tx_rtt(const struct tfrc_tx *tx)
-{
-	return tx->rtt ?: TFRC_RTT_FALLBACK;
+	return min(tx->par.s ?: tfrc_mean(tx->s_mean), tx->rate.s_max);
 }
 
 /* s/t_mbi: a packet in 64 s. */
@@ -46,7 +41,7 @@ static u64 tx_initial_rate(const struct tfrc_tx *tx)
 {
 	u32 s = tfrc_tx_segment(tx), window = min(4 * s, max(2 * s, 4380U));
 
-	return tfrc_bytes_rate(window, tx->rtt * 1000ULL);
+	return tfrc_bytes_rate(window, tx->rate.rtt * 1000ULL);
 }
 
 /*
@@ -59,10 +54,10 @@ static void tx_set_paced(struct tfrc_tx *tx, u64 x_inst)
 	u32 s = tfrc_mean(tx->s_mean);
 
 	tx->x_inst = x_inst;
-	tx->header_paid = tx->x == tx->x_calc ? tx->par.header : 0;
-	tx->x_paid = x_inst;
-	if (tx->header_paid)
-		tx->x_paid = div_u64(x_inst * (s + tx->header_paid), s);
+	tx->rate.header_paid = tx->x == tx->x_calc ? tx->par.header : 0;
+	tx->rate.x_paid = x_inst;
+	if (tx->rate.header_paid)
+		tx->rate.x_paid = div_u64(x_inst * (s + tx->rate.header_paid), s);
 }
 
 static void tx_set_rate(struct tfrc_tx *tx, u64 x)
@@ -108,7 +103,7 @@ static void tx_recv_set_maximize(struct tfrc_tx *tx, u64 x, u64 now)
 /* Update X_recv_set(): those of two round trips, N at most. */
 static void tx_recv_set_update(struct tfrc_tx *tx, u64 x, u64 now)
 {
-	u64 age = 2000ULL * tx_rtt(tx);
+	u64 age = 2000ULL * rate_tx_rtt(&tx->rate);
 	u32 i, n = 0;
 
 	tx->x_recv_set[tx->n_recv].x = x;
@@ -130,7 +125,7 @@ static u32 tx_feedback_wait(const struct tfrc_tx *tx)
 
 	if (packets == 1)
 		return 0;
-	return min_t(u64, (u64)packets * tx->gap >> 8, RATE_FEEDBACK_WAIT);
+	return min_t(u64, (u64)packets * tx->rate.gap >> 8, RATE_FEEDBACK_WAIT);
 }
 
 /**
@@ -144,19 +139,10 @@ u32 tfrc_tx_rto(const struct tfrc_tx *tx)
 {
 	u32 gap;
 
-	if (!tx->rtt)
+	if (!tx->rate.rtt)
 		return 2000000;
 	gap = div_u64(tfrc_spacing(tfrc_mean(tx->s_mean), tx->x), 1000);
-	return max(max(4 * tx->rtt, 2 * gap), 4 * tx_feedback_wait(tx));
-}
-
-/* The least time from a packet to the next, ns. */
-static u64 tx_least_gap(const struct tfrc_tx *tx, u32 size)
-{
-	u32 s = min(tx->interval_s, tx->s_max);
-	u64 gap = 1000ULL * tx->par.min_interval;
-
-	return s ? div_u64(gap * (s - min(size, s)), s) : gap;
+	return max(max(4 * tx->rate.rtt, 2 * gap), 4 * tx_feedback_wait(tx));
 }
 
 /**
@@ -170,8 +156,8 @@ u32 tfrc_tx_flight(const struct tfrc_tx *tx)
 	u32 s = tfrc_mean(tx->s_mean);
 	u64 gap = tfrc_spacing(s, tx->x), n;
 
-	gap = max(max(gap, tx_least_gap(tx, s)), 1ULL);
-	n = div64_u64(1000ULL * tx_rtt(tx), gap);
+	gap = max(max(gap, rate_tx_least_gap(&tx->rate, s)), 1ULL);
+	n = div64_u64(1000ULL * rate_tx_rtt(&tx->rate), gap);
 	return clamp_t(u64, n, 1, TFRC_FLIGHT_MAX);
 }
 
@@ -194,79 +180,26 @@ void tfrc_tx_start(struct tfrc_tx *tx, u32 size, u32 rtt, u64 now)
 	tx->s_mean = (size ?: RATE_EMPTY) << 8;
 	tx_recv_set_only(tx, TFRC_RATE_MAX, now);
 	if (rtt) {
-		tx->rtt = clamp(rtt, TFRC_RTT_MIN, TFRC_RTT_MAX);
+		tx->rate.rtt = clamp(rtt, TFRC_RTT_MIN, TFRC_RTT_MAX);
 		tx->t_doubled = now;
 		tx_set_rate(tx, tx_initial_rate(tx));
 	} else {
 		tx_set_rate(tx, (u64)tfrc_tx_segment(tx) << TFRC_RATE_SHIFT);
 	}
-	tx->t_wc = now;
+	tx->rate.t_wc = now;
 	tx_set_nofeedback(tx, now);
 }
 
 /**
- * tfrc_tx_due() - when the next packet may be sent
+ * tfrc_tx_send() - a packet is sent now, after rate_tx_due()
  * @tx: sender
- * @now: time; if the packet has to wait, the sender is not data-limited
- *
- * Nominal send times (RFC 5348, 4.6) are kept with the size of each packet,
- * and only from the last packet on: unused send time is no credit.
- *
- * Return: time, not later than @now if at once.
- */
-u64 tfrc_tx_due(struct tfrc_tx *tx, u64 now)
-{
-	u32 first = tx->n_recent % TFRC_MIN_PACKETS, i;
-	u64 due, after;
-
-	tx->t_due = now;
-	if (!tx->t_last)
-		return now;
-	due = tx->t_last + tfrc_spacing(tx->cost, tx->x_paid);
-	tx->limited |= due > now;
-	i = (tx->n_recent - 1) % TFRC_MIN_PACKETS;
-	due = max(due, tx->t_last + tx->recent_gap[i]);
-	/* As many as there may be have to be over, also if one was sent late. */
-	after = tx->recent[first];
-	for (i = 0; i < TFRC_MIN_PACKETS; i++)
-		after += tx->recent_gap[i];
-	tx->t_due = max(due, after);
-	return tx->t_due;
-}
-
-/* Increase the window counter each quarter of a round trip, RFC 4342, 8.1. */
-static void tx_update_wc(struct tfrc_tx *tx, u64 now)
-{
-	u64 quarter = 250ULL * tx_rtt(tx);
-	u32 n;
-
-	/* The RFC starts again at now, which makes counters longer than a
-	 * quarter by half the time between packets.
-	 */
-	for (n = 0; now - tx->t_wc >= quarter; n++) {
-		if (n == 5) {
-			tx->t_wc = now;
-			return;
-		}
-		tx->wc++;
-		tx->t_wc += quarter;
-	}
-}
-
-/**
- * tfrc_tx_send() - a packet is sent now, after tfrc_tx_due()
- * @tx: sender
- * @size: payload, bytes. An empty datagram costs as much as its headers
+ * @size: payload, bytes
  * @waited: it was in the queue before it was due
  * @now: time
  */
 void tfrc_tx_send(struct tfrc_tx *tx, u32 size, bool waited, u64 now)
 {
-	if (tx->t_last)
-		tx->gap = tfrc_ewma(tx->gap,
-				    div_u64(min_t(u64, now - tx->t_last,
-						  1ULL << 32), 1000) << 8,
-				    9);
+	rate_tx_send(&tx->rate, size, waited, now);
 	if (tx->sizes[0].bytes >> 31) {
 		tx->sizes[0].bytes /= 2;
 		tx->sizes[0].packets /= 2;
@@ -276,173 +209,9 @@ void tfrc_tx_send(struct tfrc_tx *tx, u32 size, bool waited, u64 now)
 		tx->sizes[0].bytes += size;
 		tx->sizes[0].packets++;
 	}
-	tx_update_wc(tx, now);
-	tx->t_last = waited ? clamp(tx->t_due, now - TFRC_CREDIT, now) : now;
-	tx->cost = max_t(u32, size + tx->header_paid, size ?: RATE_EMPTY);
-	tx->recent[tx->n_recent % TFRC_MIN_PACKETS] = now;
-	tx->recent_gap[tx->n_recent++ % TFRC_MIN_PACKETS] = tx_least_gap(tx, size);
 	if (!tx->t_nofeedback)
 		tx_set_nofeedback(tx, now);
 	tx->idle = false;
-}
-
-/*
- * The least interval, us, of packets that the rate has room for: Min Interval,
- * or of that 1 - s/S.
- */
-static u32 tx_least_interval(const struct tfrc_tx *tx)
-{
-	u32 us = tx->par.min_interval, s = min(tx->interval_s, tx->s_max);
-	u64 bytes = mul_u64_u32_div(tx->x_paid, us, 1000000) >> TFRC_RATE_SHIFT;
-
-	return s ? div64_u64((u64)us * (s + tx->header_paid), s + bytes) : us;
-}
-
-/**
- * tfrc_tx_packet() - payload that packets may have at an interval
- * @tx: sender
- * @us: interval, us
- *
- * Return: bytes, at most 65535.
- */
-u32 tfrc_tx_packet(const struct tfrc_tx *tx, u32 us)
-{
-	u64 bytes;
-
-	us = max(us, tx_least_interval(tx));
-	bytes = mul_u64_u32_div(tx->x_paid, us, 1000000) >> TFRC_RATE_SHIFT;
-	bytes -= min_t(u64, bytes, tx->header_paid);
-	return min(bytes, 65535ULL);
-}
-
-/* Packets that follow each other faster than this are not all noted. */
-static u64 tx_note_gap(const struct tfrc_tx *tx)
-{
-	return 1000ULL * tx_rtt(tx) / 32;
-}
-
-static struct tfrc_sent *tx_noted(const struct tfrc_tx *tx, u32 n)
-{
-	struct tfrc_sent *ring = tx->grown ?: (struct tfrc_sent *)tx->first;
-
-	return &ring[n & (tx->room - 1)];
-}
-
-/* When it was sent: one of 73 minutes before the last one. */
-static u64 tx_noted_time(const struct tfrc_tx *tx, const struct tfrc_sent *sent)
-{
-	return tx->t_noted -
-	       ((u64)((u32)(tx->t_noted >> 10) - sent->time) << 10);
-}
-
-/**
- * tfrc_tx_crowded() - is there no room to note one more packet?
- * @tx: sender
- * @now: time
- *
- * There is if the oldest one is not of the last two and a half round trips, and
- * was sent before what is acknowledged; or if there are as many as there may be.
- */
-bool tfrc_tx_crowded(const struct tfrc_tx *tx, u64 now)
-{
-	u64 oldest;
-
-	if (tx->n_sent < tx->room || tx->room == TFRC_SENT)
-		return false;
-	oldest = tx_noted_time(tx, tx_noted(tx, tx->n_sent));
-	return now - oldest < 2500ULL * tx_rtt(tx) || oldest > tx->t_covered;
-}
-
-/**
- * tfrc_tx_grow() - give the sender more room
- * @tx: sender
- * @ring: with room for twice as many as it has
- *
- * Return: the ring in use so far, to be freed; NULL if it was the sender's own.
- */
-struct tfrc_sent *tfrc_tx_grow(struct tfrc_tx *tx, struct tfrc_sent *ring)
-{
-	struct tfrc_sent *old = tx->grown;
-	u32 i, n = min(tx->n_sent, tx->room);
-
-	for (i = 0; i < n; i++)
-		ring[i] = *tx_noted(tx, tx->n_sent - n + i);
-	tx->grown = ring;
-	tx->room *= 2;
-	tx->n_sent = n;
-	return old;
-}
-
-/**
- * tfrc_tx_note() - remember when a data packet was sent
- * @tx: sender
- * @seq: its sequence number
- * @now: time
- *
- * At high rates only some are noted; there is room for four round trips of
- * them. In a ring that has not grown the oldest one makes room.
- */
-void tfrc_tx_note(struct tfrc_tx *tx, u64 seq, u64 now)
-{
-	s64 step;
-
-	tx->seq_last = seq;
-	if (tx->n_sent && now - tx->t_noted < tx_note_gap(tx)) {
-		tx_noted(tx, tx->n_sent - 1)->limited |= tx->limited;
-		tx->limited = false;
-		return;
-	}
-	step = rate_seq_diff(tx->seq_noted, seq);
-	if (step > U16_MAX || tx->wc - tx->wc_noted > U16_MAX >> 1 ||
-	    (now - tx->t_noted) >> 42)
-		tx->n_sent = 0;		/* too far from those before */
-	*tx_noted(tx, tx->n_sent++) = (struct tfrc_sent){
-		.time = now >> 10, .seq = step, .wc = tx->wc - tx->wc_noted,
-		.limited = tx->limited,
-	};
-	tx->t_noted = now;
-	tx->seq_noted = seq;
-	tx->wc_noted = tx->wc;
-	tx->limited = false;
-}
-
-/**
- * tfrc_tx_sent_time() - when a packet was sent
- * @tx: sender
- * @seq: its sequence number
- * @wc: its window counter; that of the oldest one remembered if it is older
- *
- * Between noted packets the time is interpolated, and the counter that of the
- * one before.
- *
- * Return: time, 0 if it is too old.
- */
-u64 tfrc_tx_sent_time(const struct tfrc_tx *tx, u64 seq, u32 *wc)
-{
-	u32 i, n = min(tx->n_sent, tx->room), step = 0;
-	u64 at = tx->seq_noted, time, later = 0, gap;
-
-	*wc = tx->wc_noted;
-	for (i = 1; i <= n; i++) {
-		const struct tfrc_sent *sent = tx_noted(tx, tx->n_sent - i);
-		s64 d = rate_seq_diff(at, seq);
-
-		time = tx_noted_time(tx, sent);
-		if (!d || (d > 0 && i == 1))
-			return time;
-		if (d > 0) {
-			/* Over a pause, the packets belong to its beginning. */
-			gap = min(later - time, tx_note_gap(tx));
-			return time + div_u64(gap * d, step);
-		}
-		later = time;
-		step = sent->seq;
-		if (i < n) {
-			at -= step;
-			*wc -= sent->wc;
-		}
-	}
-	return 0;
 }
 
 /**
@@ -479,7 +248,7 @@ bool tfrc_tx_tell(struct tfrc_tx *tx, const struct tfrc_reported *li, u32 n)
 			to->older = old[j].older;
 		} else {
 			start = (li[i].start - 1) & RATE_SEQ_MASK;
-			to->older = !tfrc_tx_sent_time(tx, start, &to->wc);
+			to->older = !rate_tx_sent_time(&tx->rate, start, &to->wc);
 		}
 	}
 	while (++j < n_old && n < ARRAY_SIZE(tx->told))
@@ -521,53 +290,6 @@ u32 tfrc_tx_pinv(const struct tfrc_tx *tx, u32 wc)
 	return tfrc_history_pinv(&h, is_short, false);
 }
 
-/**
- * tfrc_tx_acked_wc() - a packet with this window counter is acknowledged
- * @tx: sender
- * @wc: window counter
- * @now: time
- *
- * A round trip has passed, so that of the next packet must be 4 above (RFC
- * 4342, 8.1), which it will be without help if our clock says so.
- */
-void tfrc_tx_acked_wc(struct tfrc_tx *tx, u32 wc, u64 now)
-{
-	u64 n = div64_u64(now - tx->t_wc, 250ULL * tx_rtt(tx));
-
-	if (tx->wc + min_t(u32, n, 5) - wc < 4) {
-		tx->wc = wc + 4;
-		tx->t_wc = now;
-	}
-}
-
-/*
- * Was the sender data-limited over all that feedback covers: the last round
- * trip, or the time since the packet that the feedback before acknowledges, up
- * to the packet that this one acknowledges? It was not if a packet had to
- * wait. That is remembered with each packet: the two times of RFC 5348, 8.2.1
- * miss intervals when loss events bring feedback early.
- */
-static bool tx_data_limited(const struct tfrc_tx *tx, u64 t_sent, u64 now)
-{
-	u64 rtt = 1000ULL * tx_rtt(tx), end = t_sent ?: now - min(now, rtt);
-	u64 begin = end - min(end, rtt);
-	u32 i, n = min(tx->n_sent, tx->room);
-
-	if (tx->t_covered)
-		begin = min(begin, tx->t_covered);
-
-	for (i = 1; i <= n; i++) {
-		const struct tfrc_sent *sent = tx_noted(tx, tx->n_sent - i);
-		u64 time = tx_noted_time(tx, sent);
-
-		if (time <= begin)
-			break;
-		if (time <= end && sent->limited)
-			return false;
-	}
-	return true;
-}
-
 /*
  * Packets that are sent in a round trip. The average is long enough that the
  * rate, which follows from it, does not oscillate. It is over round trips, not over
@@ -576,12 +298,12 @@ static bool tx_data_limited(const struct tfrc_tx *tx, u64 t_sent, u64 now)
  */
 static void tx_update_n_rtt(struct tfrc_tx *tx, u64 t_sent)
 {
-	u64 trips = div64_u64(max_t(s64, t_sent - tx->t_covered, 0), tx->rtt * 1000ULL);
+	u64 trips = div64_u64(max_t(s64, t_sent - tx->rate.t_covered, 0), tx->rate.rtt * 1000ULL);
 	u32 n, i;
 
-	if (!tx->gap)
+	if (!tx->rate.gap)
 		return;
-	n = min_t(u64, U32_MAX, div_u64((u64)tx->rtt << 16, tx->gap));
+	n = min_t(u64, U32_MAX, div_u64((u64)tx->rate.rtt << 16, tx->rate.gap));
 	trips = clamp_t(u64, trips, 1, 32);
 	for (i = 0; i < trips; i++)
 		tx->n_rtt = tfrc_ewma(tx->n_rtt, n, 9);
@@ -618,13 +340,13 @@ static void tx_update_x_calc(struct tfrc_tx *tx)
 
 	if (tx->unbias && loss)
 		pinv = tx->unbias(tx, pinv);
-	tx->x_calc = tfrc_rate(tfrc_tx_segment(tx), tx_rtt(tx), pinv);
+	tx->x_calc = tfrc_rate(tfrc_tx_segment(tx), rate_tx_rtt(&tx->rate), pinv);
 	if (tx->par.header && loss)
 		tx->x_calc = div_u64(tx->x_calc * s, s + tx->par.header);
 	if (!tx->window || !loss)
 		return;
 	/* Of packets that came, but corrupt, the receiver's window knows nothing. */
-	x = tfrc_window_rate(tx->window, s, tx_rtt(tx));
+	x = tfrc_window_rate(tx->window, s, rate_tx_rtt(&tx->rate));
 	tx->x_calc = tx->corrupt_gap ? min(x, tx->x_calc) : x;
 }
 
@@ -633,7 +355,7 @@ static void tx_update_x(struct tfrc_tx *tx, u64 recv_limit, u64 now)
 {
 	if (tfrc_tx_mean_interval(tx) != TFRC_PINV_NONE) {
 		tx_set_rate(tx, min(tx->x_calc, recv_limit));
-	} else if (now - tx->t_doubled >= 1000ULL * tx->rtt) {
+	} else if (now - tx->t_doubled >= 1000ULL * tx->rate.rtt) {
 		tx_set_rate(tx, max(min(2 * tx->x, recv_limit), tx_initial_rate(tx)));
 		tx->t_doubled = now;
 	}
@@ -659,7 +381,7 @@ static bool tx_note_corrupt(struct tfrc_tx *tx, const struct tfrc_feedback_in *f
 
 	if (!fb->corrupt)
 		return false;
-	if (gap && tx_since(tx->t_corrupt, now) < 1000ULL * tx_rtt(tx))
+	if (gap && tx_since(tx->t_corrupt, now) < 1000ULL * rate_tx_rtt(&tx->rate))
 		return false;
 	tx->corrupt_gap = tfrc_ewma(gap, max(tx->intact, 1U) << TFRC_PINV_SHIFT, 8);
 	tx->t_corrupt = now >> 8;
@@ -679,7 +401,7 @@ static bool tx_note_corrupt(struct tfrc_tx *tx, const struct tfrc_feedback_in *f
 static void tx_spare_receiver(struct tfrc_tx *tx, const struct tfrc_feedback_in *fb,
 			      u64 x_before, u64 now)
 {
-	u64 rtt = 1000ULL * tx_rtt(tx), age = tx_since(tx->t_drop, now), x, one, limit;
+	u64 rtt = 1000ULL * rate_tx_rtt(&tx->rate), age = tx_since(tx->t_drop, now), x, one, limit;
 
 	if (age >= 2 * rtt)
 		tx->x_drop = 0;
@@ -760,14 +482,14 @@ void tfrc_tx_feedback(struct tfrc_tx *tx, const struct tfrc_feedback_in *fb,
 		      u64 now)
 {
 	bool loss = fb->new_event || fb->pinv < tx->pinv;
-	bool first_rtt = !tx->rtt;
+	bool first_rtt = !tx->rate.rtt;
 	u64 x_before = tx->x;
 	u32 root = 0;
 
 	tx->feedback++;
 	if (fb->rtt) {
 		root = tx_sqrt_rtt(fb->rtt);
-		tx->rtt = tx->had_feedback ? tfrc_ewma(tx->rtt, fb->rtt, 9) :
+		tx->rate.rtt = tx->had_feedback ? tfrc_ewma(tx->rate.rtt, fb->rtt, 9) :
 					     fb->rtt;
 		tx->r_sqmean = tfrc_ewma(tx->r_sqmean, root, 9);
 	}
@@ -776,15 +498,15 @@ void tfrc_tx_feedback(struct tfrc_tx *tx, const struct tfrc_feedback_in *fb,
 		tx->window = fb->window;
 	loss |= tx_note_corrupt(tx, fb, now);
 	tx_update_s_mean(tx, loss);
-	if (!tx->rtt) {
+	if (!tx->rate.rtt) {
 		tx_set_nofeedback(tx, now);
 		return;
 	}
 	if (tx->unbias)
 		tx_update_n_rtt(tx, fb->t_sent);
 	tx_update_x_calc(tx);
-	tx->data_limited = tx_data_limited(tx, fb->t_sent, now) && fb->x_recv;
-	tx->t_covered = fb->t_sent;
+	tx->data_limited = !rate_tx_limited(&tx->rate, fb->t_sent, now) && fb->x_recv;
+	tx->rate.t_covered = fb->t_sent;
 	if (first_rtt) {
 		/* RFC 5348, 4.2: in place of step 4 */
 		tx->t_doubled = now;
@@ -812,17 +534,17 @@ void tfrc_tx_expired(struct tfrc_tx *tx, u64 now)
 	bool slow_start = tfrc_tx_mean_interval(tx) == TFRC_PINV_NONE;
 
 	tx->nofeedback++;
-	if (tx->rtt)
+	if (tx->rate.rtt)
 		recover = tx_initial_rate(tx);
 
-	if (tx->rtt && tx->idle &&
+	if (tx->rate.rtt && tx->idle &&
 	    (slow_start ? tx->x < 2 * recover : x_recv < recover)) {
 		/* An idle period does no more harm: wait for a packet. */
 		tx->t_nofeedback = 0;
 		return;
 	}
 	if (slow_start) {
-		if (tx->rtt || !tx->idle)
+		if (tx->rate.rtt || !tx->idle)
 			tx_set_rate(tx, tx->x / 2);
 		goto restart;
 	}

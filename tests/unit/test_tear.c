@@ -434,9 +434,9 @@ static void test_sender(void)
 	tfrc_tx_start(&tx, 1000, 100000, now);
 	for (i = 0; i < 200; i++) {
 		now += 20 * MSEC;
-		tfrc_tx_due(&tx, now);
+		rate_tx_due(&tx.rate, now);
 		tfrc_tx_send(&tx, 1000, true, now);
-		tfrc_tx_note(&tx, i + 1, now);
+		rate_tx_note(&tx.rate, i + 1, now);
 		if (i % 5 == 4) {
 			fb.t_sent = now - 100 * MSEC;
 			tfrc_tx_feedback(&tx, &fb, now);

@@ -104,15 +104,15 @@ static void transmit(struct flow *f)
 	while (f->queue) {
 		if (!f->tx.started)
 			tfrc_tx_start(&f->tx, f->size, 2 * delay / 1000, f->now);
-		f->due = tfrc_tx_due(&f->tx, f->now);
+		f->due = rate_tx_due(&f->tx.rate, f->now);
 		f->waiting = f->due > f->now;
 		if (f->waiting)
 			return;
 		tfrc_tx_send(&f->tx, f->size, true, f->now);
-		if (tfrc_tx_crowded(&f->tx, f->now))
-			free(tfrc_tx_grow(&f->tx, malloc(2 * f->tx.room *
-							 sizeof(struct tfrc_sent))));
-		tfrc_tx_note(&f->tx, f->seq, f->now);
+		if (rate_tx_crowded(&f->tx.rate, f->now))
+			free(rate_tx_grow(&f->tx.rate, malloc(2 * f->tx.rate.room *
+							 sizeof(struct rate_sent))));
+		rate_tx_note(&f->tx.rate, f->seq, f->now);
 		f->queue--;
 		if (f->now > warm * 1000 * MS)
 			f->sent += f->size;
@@ -121,7 +121,7 @@ static void transmit(struct flow *f)
 
 			m->seq = f->seq;
 			m->size = f->size;
-			m->ccval = f->tx.wc & 15;
+			m->ccval = f->tx.rate.wc & 15;
 		}
 		f->seq++;
 	}
@@ -159,10 +159,10 @@ static void feedback(struct flow *f)
 	struct tfrc_feedback_in fb = { .x_recv = m->x_recv };
 	u32 wc = 0;
 
-	fb.t_sent = tfrc_tx_sent_time(&f->tx, m->seq, &wc);
+	fb.t_sent = rate_tx_sent_time(&f->tx.rate, m->seq, &wc);
 	if (fb.t_sent) {
 		fb.rtt = (f->now - fb.t_sent) / 1000;
-		tfrc_tx_acked_wc(&f->tx, wc, f->now);
+		rate_tx_acked_wc(&f->tx.rate, wc, f->now);
 	}
 	fb.pinv = m->pinv;
 	if (f->method->sender_counts && m->pinv != U32_MAX)
@@ -200,7 +200,7 @@ static double run(const struct tfrc_method *method, u32 s, u32 size,
 	par.variant = variant;
 	tfrc_tx_init(&f.tx, &par);
 	if (method->scale_interval)
-		f.tx.interval_s = par.s;
+		f.tx.rate.interval_s = par.s;
 	f.tx.unbias = method->unbias;
 	f.rx.own = f.own;
 	if (method->init)
@@ -225,7 +225,7 @@ static double run(const struct tfrc_method *method, u32 s, u32 size,
 		}
 		transmit(&f);
 	}
-	free(f.tx.grown);
+	free(f.tx.rate.grown);
 	return f.sent / (double)(seconds - warm);
 }
 

@@ -377,7 +377,7 @@ static void test_lip(void)
 static void test_unbiasing(void)
 {
 	struct tfrc_tx tx = {
-		.par = { .s = 1000 }, .s_max = U32_MAX, .s_mean = 100 << 8,
+		.par = { .s = 1000 }, .rate.s_max = U32_MAX, .s_mean = 100 << 8,
 		.n_rtt = 20 << 8,
 	};
 	struct tfrc_rx rx = { .par = { .s = 1000 }, .rate.s_mean = 100 << 8 };

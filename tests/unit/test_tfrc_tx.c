@@ -58,12 +58,12 @@ static bool no_memory;		/* now and then */
 /* As the socket layer does it. */
 static void note_sent(struct tfrc_tx *tx, u64 seq, u64 now)
 {
-	static struct tfrc_sent rings[2][TFRC_SENT];	/* of one at a time */
+	static struct rate_sent rings[2][RATE_SENT];	/* of one at a time */
 	static u32 turn;
 
-	if (tfrc_tx_crowded(tx, now) && (!no_memory || unit_upto(&seed, 9)))
-		tfrc_tx_grow(tx, rings[turn++ % 2]);
-	tfrc_tx_note(tx, seq, now);
+	if (rate_tx_crowded(&tx->rate, now) && (!no_memory || unit_upto(&seed, 9)))
+		rate_tx_grow(&tx->rate, rings[turn++ % 2]);
+	rate_tx_note(&tx->rate, seq, now);
 }
 
 static double mean_size(const struct ref *r)
@@ -362,7 +362,7 @@ static void same_limit(struct pair *c)
 
 	if (fabs(r->X - r->X_Bps) > 2 * c->tolerance * r->X_Bps + .1)
 		return;
-	r->header = c->tx.header_paid;
+	r->header = c->tx.rate.header_paid;
 	r->X_paid = r->X_inst * (mean_size(r) + r->header) / mean_size(r);
 }
 
@@ -376,7 +376,7 @@ static void compare(struct pair *c)
 	c->rates += off(rate(tx->x), r->X, tolerance) ||
 		    off(rate(tx->x_inst), r->X_inst, tolerance) ||
 		    off(rate(tx->x_calc), r->X_Bps, tolerance);
-	c->rates += r->measured && off(tx->rtt, r->R * 1e6, 1e-3);
+	c->rates += r->measured && off(tx->rate.rtt, r->R * 1e6, 1e-3);
 	c->sets += off(rate(tfrc_tx_x_recv(tx)), x_recv, tolerance) ||
 		   (x_recv != INFINITY && tx->n_recv != r->n);
 	if (r->nofeedback == INFINITY)
@@ -394,9 +394,9 @@ static void compare(struct pair *c)
 static void forget(struct pair *c, u64 now)
 {
 	const struct tfrc_tx *tx = &c->tx;
-	const struct tfrc_sent *ring = tx->grown ?: tx->first;
-	u32 oldest = tx->n_sent >= tx->room ? tx->n_sent : 0;
-	u64 age = (u32)(now >> 10) - ring[oldest & (tx->room - 1)].time;
+	const struct rate_sent *ring = tx->rate.grown ?: tx->rate.first;
+	u32 oldest = tx->rate.n_sent >= tx->rate.room ? tx->rate.n_sent : 0;
+	u64 age = (u32)(now >> 10) - ring[oldest & (tx->rate.room - 1)].time;
 
 	c->r.oldest = oldest ? (now - (age << 10)) / 1e9 : 0;
 }
@@ -433,7 +433,7 @@ static void pair_wait(struct pair *c, u64 *now, u64 time)
 
 static void pair_offer(struct pair *c, u64 *now, u32 size)
 {
-	u64 due = tfrc_tx_due(&c->tx, *now);
+	u64 due = rate_tx_due(&c->tx.rate, *now);
 	double want = ref_due(&c->r, *now / 1e9);
 	double slack = 2e-6 + (c->tolerance + .1 / c->r.X_inst) *
 			      fabs(want - c->r.last);
@@ -443,8 +443,8 @@ static void pair_offer(struct pair *c, u64 *now, u32 size)
 
 	c->dues += fabs(due / 1e9 - want) > slack;
 	/* Whether it is limited may hang on a microsecond. */
-	c->flags += c->tx.limited != c->r.wait && fabs(early) > slack;
-	c->r.wait = c->tx.limited;
+	c->flags += c->tx.rate.limited != c->r.wait && fabs(early) > slack;
+	c->r.wait = c->tx.rate.limited;
 
 	if (due > *now) {
 		if (due - *now > 2 * SEC)
@@ -453,7 +453,7 @@ static void pair_offer(struct pair *c, u64 *now, u32 size)
 		/* Timers are late. The next thing may come first. */
 		pair_wait(c, now, due - *now + 10 * USEC +
 			  unit_upto(&seed, MSEC));
-		due = tfrc_tx_due(&c->tx, *now);
+		due = rate_tx_due(&c->tx.rate, *now);
 		want = ref_due(&c->r, *now / 1e9);
 		if (due > *now || want > *now / 1e9)
 			return;
@@ -463,7 +463,7 @@ static void pair_offer(struct pair *c, u64 *now, u32 size)
 	ref_send(&c->r, size, waited, *now / 1e9);
 	compare(c);
 	/* Errors of many spacings are not to add up. */
-	c->r.last = c->tx.t_last / 1e9;
+	c->r.last = c->tx.rate.t_last / 1e9;
 }
 
 static void pair_init(struct pair *c, const struct tfrc_params *par, u32 size,
@@ -593,7 +593,7 @@ static void test_start(void)
 	ok(!bad && now - START == 20 * 2 * SEC,
 	   "start: halved at each expiry, to a packet in 64 s");
 	feed(&tx, 0, TFRC_PINV_NONE, 100000, 0, now);
-	ok(!off(rate(tx.x), 40000, 1e-6) && tx.rtt == 100000,
+	ok(!off(rate(tx.x), 40000, 1e-6) && tx.rate.rtt == 100000,
 	   "start: initial rate at the first feedback");
 
 	/* 4.3: feedback four times a round trip, doubled once in it */
@@ -611,7 +611,7 @@ static void test_start(void)
 	now = START;
 	for (i = 0; i < 6; i++) {
 		now += 100 * MSEC;
-		tx.limited = true;
+		tx.rate.limited = true;
 		note_sent(&tx, i, now - 150 * MSEC);
 		feed(&tx, 50000, TFRC_PINV_NONE, 100000, now - 100 * MSEC, now);
 		if (i == 0)
@@ -762,7 +762,7 @@ static void test_idle(void)
 	ok(rate(tx.x) >= 40000 && rate(tx.x) < 80000,
 	   "idle: not below the initial rate");
 	now += 30 * SEC;
-	ok(tfrc_tx_due(&tx, now) <= now, "idle: may send at once");
+	ok(rate_tx_due(&tx.rate, now) <= now, "idle: may send at once");
 	tfrc_tx_send(&tx, 1000, false, now);
 	ok(tx.t_nofeedback == now + 4 * 100 * MSEC && !tx.idle,
 	   "idle: a packet wakes the timer");
@@ -785,7 +785,7 @@ static void test_idle(void)
 	tfrc_tx_send(&tx, 1000, false, now);
 	now += 100 * SEC;
 	tfrc_tx_send(&tx, 1000, false, now);
-	ok(fabs((tfrc_tx_due(&tx, now) - now) / 1e9 - 1000 / rate(tx.x)) < 1e-6,
+	ok(fabs((rate_tx_due(&tx.rate, now) - now) / 1e9 - 1000 / rate(tx.x)) < 1e-6,
 	   "idle: no burst after it");
 }
 
@@ -827,34 +827,34 @@ static void test_header(void)
 	feed(&tx, 10000000, 100 << 8, 100000, 0, START + MSEC);
 	ok(!off(rate(tx.x), eq * 144 / 180, 1e-4),
 	   "headers: the equation's rate is scaled by s/(s + H)");
-	b = tfrc_tx_packet(&tx, 20000);
+	b = rate_tx_packet(&tx.rate, 20000);
 	ok(abs((int)b - (int)(eq * .02 - 36)) <= 1,
 	   "headers: what a packet may carry has room for them");
-	ok(tfrc_tx_packet(&tx, 1) == tfrc_tx_packet(&tx, 10000),
+	ok(rate_tx_packet(&tx.rate, 1) == rate_tx_packet(&tx.rate, 10000),
 	   "packet: no more often than Min Interval");
-	ok(tfrc_tx_packet(&tx, 10000000) == 65535, "packet: 65535 at most");
-	tx.par.min_interval = 0;
-	ok(tfrc_tx_packet(&tx, 1) == 0, "packet: no room for headers alone");
+	ok(rate_tx_packet(&tx.rate, 10000000) == 65535, "packet: 65535 at most");
+	tx.rate.min_interval = 0;
+	ok(rate_tx_packet(&tx.rate, 1) == 0, "packet: no room for headers alone");
 	tx.par = par;
 
 	tx.n_recv = 0;
-	tx.limited = true;
+	tx.rate.limited = true;
 	note_sent(&tx, 1, START + 50 * MSEC);
 	feed(&tx, 10000, 100 << 8, 100000, START + 60 * MSEC, START + 300 * MSEC);
 	ok(rate(tx.x) == 20000, "headers: the receive rate's limit is not");
-	ok(tfrc_tx_packet(&tx, 20000) == 400,
+	ok(rate_tx_packet(&tx.rate, 20000) == 400,
 	   "packet: without headers where that limits");
 	begin(&tx, &par, 144, 100000);
 	ok(!off(rate(tx.x), 43800, 1e-6), "headers: nor is slow start");
 
 	/* RFC 4828, 3: s is no more than what the path takes at present. */
 	begin(&tx, &tfrc_vp_packet.defaults, 144, 100000);
-	tx.s_max = 536;
+	tx.rate.s_max = 536;
 	feed(&tx, 10000000, 100 << 8, 100000, 0, START + MSEC);
 	ok(tfrc_tx_segment(&tx) == 536 &&
 	   !off(rate(tx.x), eq * 536 / 1460 * 144 / 180, 1e-4),
 	   "segment: of a path with a small MTU");
-	tx.s_max = 1460;
+	tx.rate.s_max = 1460;
 	feed(&tx, 10000000, 100 << 8, 100000, 0, START + 2 * MSEC);
 	ok(!off(rate(tx.x), eq * 144 / 180, 1e-4),
 	   "segment: when the MTU has grown");
@@ -870,7 +870,7 @@ static void test_header(void)
 	begin(&tx, &par, 144, 100000);
 	feed(&tx, 10000000, 100 << 8, 100000, 0, START + MSEC);
 	ok(!off(rate(tx.x), eq, 1e-4), "headers: none, if they are not charged");
-	ok(abs((int)tfrc_tx_packet(&tx, 20000) - (int)(eq * .02)) <= 1,
+	ok(abs((int)rate_tx_packet(&tx.rate, 20000) - (int)(eq * .02)) <= 1,
 	   "packet: all of the rate then");
 }
 
@@ -921,7 +921,7 @@ static u32 paced(struct tfrc_tx *tx, u64 *sent, u32 n, u64 gap, u64 late,
 		now = max(offered, i ? sent[i - 1] : 0);
 		if (mixed)
 			size = 1 + unit_upto(&seed, 1459);
-		due = tfrc_tx_due(tx, now);
+		due = rate_tx_due(&tx->rate, now);
 		waited = due > now;
 		if (waited)
 			now = due + (late ? unit_upto(&seed, late) : 0);
@@ -934,7 +934,7 @@ static u32 paced(struct tfrc_tx *tx, u64 *sent, u32 n, u64 gap, u64 late,
 }
 
 /*
- * A codec that takes what tfrc_tx_packet() says can send it, from the first packet
+ * A codec that takes what rate_tx_packet() says can send it, from the first packet
  * on, however long the mean size is that of another mode.
  */
 static void test_modes(void)
@@ -951,10 +951,10 @@ static void test_modes(void)
 			tfrc_tx_send(&tx, sizes[i], false, now += 20 * MSEC);
 		feed(&tx, 10000000, 20 << 8, 240000, 0, now);
 		for (k = 20; k <= 200; k += 20) {
-			b = tfrc_tx_packet(&tx, k * 1000);
+			b = rate_tx_packet(&tx.rate, k * 1000);
 			now += SEC;
 			for (sent = 0; sent < 10; sent++) {
-				u64 due = tfrc_tx_due(&tx, now);
+				u64 due = rate_tx_due(&tx.rate, now);
 
 				/* a byte more or less than it would be */
 				bad += sent && (due > now + k * MSEC / b ||
@@ -990,7 +990,7 @@ static void test_interval(void)
 	}
 	ok(least >= 30 * MSEC, "Min Interval: with late timers, too");
 	begin(&tx, &tfrc_sp.defaults, 200, 1000);
-	paced(&tx, sent, n, 0, TFRC_CREDIT, NULL, false);
+	paced(&tx, sent, n, 0, RATE_CREDIT, NULL, false);
 	ok(!off(n / ((sent[n - 1] - START) / 1e9), 100, 1e-2),
 	   "Min Interval: late timers cost less than a hundredth of the rate");
 }
@@ -1009,10 +1009,10 @@ static void test_scaled_interval(void)
 		double gap = .01 * fmax(0, 1 - sizes[i] / 1460.);
 
 		begin(&tx, &tfrc_vp_packet.defaults, 200, 1000);
-		tx.interval_s = 1460;
-		tx.x_paid = TFRC_RATE_MAX;
+		tx.rate.interval_s = 1460;
+		tx.rate.x_paid = TFRC_RATE_MAX;
 		for (j = 0; j < 9; j++) {
-			sent[j] = tfrc_tx_due(&tx, j ? sent[j - 1] : START);
+			sent[j] = rate_tx_due(&tx.rate, j ? sent[j - 1] : START);
 			tfrc_tx_send(&tx, sizes[i], true, sent[j]);
 		}
 		bad += fabs((sent[8] - sent[0]) / 8e9 - gap) > 4e-8;
@@ -1020,19 +1020,19 @@ static void test_scaled_interval(void)
 	ok(!bad, "Min Interval, scaled: (1 - s/S) of it");
 
 	begin(&tx, &tfrc_vp_packet.defaults, 200, 1000);
-	tx.interval_s = 1460;
-	tx.x_paid = TFRC_RATE_MAX;
+	tx.rate.interval_s = 1460;
+	tx.rate.x_paid = TFRC_RATE_MAX;
 	paced(&tx, sent, n, 0, 2 * MSEC, &bytes, true);
 	gaps = .01 * (n - 1 - bytes / 1460.);
 	ok((sent[n - 1] - sent[0]) / 1e9 > gaps,
 	   "Min Interval, scaled: with sizes that vary, and late timers");
 
 	begin(&tx, &tfrc_vp_packet.defaults, 200, 1000);
-	tx.interval_s = 1460;
+	tx.rate.interval_s = 1460;
 	feed(&tx, 10000000, 100 << 8, 100000, 0, START + MSEC);
 	for (i = 1; i <= 10000; i += 7) {
-		double room = tfrc_tx_packet(&tx, i);
-		double at = rate(tx.x_paid);
+		double room = rate_tx_packet(&tx.rate, i);
+		double at = rate(tx.rate.x_paid);
 		double us = 1e6 * (room + 36.5) / at, error = 1e6 / at + 1;
 		double least = 10000 * (1 - room / 1460);
 
@@ -1081,24 +1081,24 @@ static void test_pacing(void)
 	u32 i, bad = 0;
 
 	begin(&tx, &plain, 200, 100000);
-	tx.x_paid = 1000000 << 6;
+	tx.rate.x_paid = 1000000 << 6;
 	paced(&tx, sent, n, 0, 0, &bytes, true);
 	ok(!off(bytes / ((sent[n - 1] - START) / 1e9), 1000000, 1e-3),
 	   "pacing: by bytes, with packets of all sizes");
 	/* A timer that is later than that is no credit. */
 	begin(&tx, &plain, 200, 100000);
-	tx.x_paid = 1000000 << 6;
+	tx.rate.x_paid = 1000000 << 6;
 	paced(&tx, sent, n, 0, 20 * MSEC, NULL, false);
 	for (i = 1; i < n; i++)
-		bad += sent[i] - sent[i - 1] + TFRC_CREDIT <
-		       tfrc_spacing(200, tx.x_paid);
+		bad += sent[i] - sent[i - 1] + RATE_CREDIT <
+		       tfrc_spacing(200, tx.rate.x_paid);
 	for (i = 8; i < n; i++)
-		bad += sent[i] - sent[i - 8] + TFRC_CREDIT <
-		       8 * tfrc_spacing(200, tx.x_paid);
+		bad += sent[i] - sent[i - 8] + RATE_CREDIT <
+		       8 * tfrc_spacing(200, tx.rate.x_paid);
 	ok(!bad, "pacing: at most half a millisecond early");
 	begin(&tx, &plain, 200, 100000);
 	tfrc_tx_send(&tx, 0, false, START);
-	ok(tfrc_tx_due(&tx, START) - START == tfrc_spacing(36, tx.x_inst),
+	ok(rate_tx_due(&tx.rate, START) - START == tfrc_spacing(36, tx.x_inst),
 	   "pacing: an empty packet costs its headers");
 	ok(tx.s_mean == 200 << 8, "pacing: but tells nothing of the mean size");
 }
@@ -1113,31 +1113,31 @@ static void test_counter(void)
 	begin(&tx, &plain, 1000, 100000);
 	for (i = 0; i < 1000; i++) {
 		tfrc_tx_send(&tx, 1000, false, now);
-		bad += tx.wc != (now - START) / (25 * MSEC);
+		bad += tx.rate.wc != (now - START) / (25 * MSEC);
 		now += unit_upto(&seed, 60 * MSEC);
 	}
 	ok(!bad, "counter: goes on each quarter of a round trip");
 	for (i = 0; i < 1000; i++) {
 		u32 silent = unit_upto(&seed, 20);
 
-		wc = tx.wc;
-		tx.t_wc = now;
+		wc = tx.rate.wc;
+		tx.rate.t_wc = now;
 		now += silent * 25 * MSEC + 1;
 		tfrc_tx_send(&tx, 1000, false, now);
-		bad += tx.wc - wc != min(silent, 5U);
+		bad += tx.rate.wc - wc != min(silent, 5U);
 		/* Beyond 5 it begins anew: no counters are made up for. */
-		wc = tx.wc;
+		wc = tx.rate.wc;
 		tfrc_tx_send(&tx, 1000, false, now + 25 * MSEC - 2);
-		bad += tx.wc != wc;
+		bad += tx.rate.wc != wc;
 	}
 	ok(!bad, "counter: by 5 at most");
 
 	for (i = 0; i < 16; i++) {
-		tx.wc = 30;
-		tx.t_wc = now - 1;
-		tfrc_tx_acked_wc(&tx, 30 - i, now + i);
-		bad += tx.wc != (i < 4 ? 34 - i : 30);
-		bad += (i < 4) != (tx.t_wc == now + i);
+		tx.rate.wc = 30;
+		tx.rate.t_wc = now - 1;
+		rate_tx_acked_wc(&tx.rate, 30 - i, now + i);
+		bad += tx.rate.wc != (i < 4 ? 34 - i : 30);
+		bad += (i < 4) != (tx.rate.t_wc == now + i);
 	}
 	ok(!bad, "counter: 4 above that of an acknowledged packet at least");
 
@@ -1150,13 +1150,13 @@ static void test_counter(void)
 		now = START + i * 37 * MSEC;
 		/* the one sent 111 ms ago was acknowledged 11 ms ago */
 		if (i > 2)
-			tfrc_tx_acked_wc(&tx, was[(i - 3) % 4],
+			rate_tx_acked_wc(&tx.rate, was[(i - 3) % 4],
 					 now - 11 * MSEC);
 		tfrc_tx_send(&tx, 1000, false, now);
-		bad += i > 2 && tx.wc - was[(i - 3) % 4] < 4;
-		was[i % 4] = tx.wc;
+		bad += i > 2 && tx.rate.wc - was[(i - 3) % 4] < 4;
+		was[i % 4] = tx.rate.wc;
 	}
-	ok(!bad && abs((int)tx.wc - 1000 * 37 / 25) <= 2,
+	ok(!bad && abs((int)tx.rate.wc - 1000 * 37 / 25) <= 2,
 	   "counter: acknowledgments do not make it slower");
 }
 
@@ -1168,15 +1168,15 @@ static void test_sent_time(void)
 	u32 i, n, wc;
 
 	begin(&tx, &plain, 1000, 100000);
-	ok(!tfrc_tx_sent_time(&tx, 1, &wc), "sent time: nothing sent yet");
+	ok(!rate_tx_sent_time(&tx.rate, 1, &wc), "sent time: nothing sent yet");
 	for (seq = 0; seq < 20000; seq++) {
 		now = START + seq * 97 * USEC;
-		tx.wc = seq * 97 / 25000;
+		tx.rate.wc = seq * 97 / 25000;
 		note_sent(&tx, SEQ(base + seq), now);
 		i = unit_upto(&seed, 4000);	/* 388 ms */
 		if (i > seq)
 			continue;
-		time = tfrc_tx_sent_time(&tx, SEQ(base + seq - i), &wc);
+		time = rate_tx_sent_time(&tx.rate, SEQ(base + seq - i), &wc);
 		old += !time;
 		now -= i * 97 * USEC;
 		time = time > now ? time - now : now - time;
@@ -1191,28 +1191,28 @@ static void test_sent_time(void)
 	   "sent time: for four round trips, within a 32nd of one");
 	ok(between <= 97 * USEC, "sent time: interpolated");
 	ok(!bad, "sent time: the counter then");
-	ok(tx.grown && tx.room == TFRC_SENT, "sent time: the ring has grown");
-	ok(!tfrc_tx_sent_time(&tx, SEQ(base + seq - 5000), &wc),
+	ok(tx.rate.grown && tx.rate.room == RATE_SENT, "sent time: the ring has grown");
+	ok(!rate_tx_sent_time(&tx.rate, SEQ(base + seq - 5000), &wc),
 	   "sent time: too old");
 
 	/* Each packet at a low rate. */
 	begin(&tx, &plain, 1000, 100000);
 	for (i = 0; i < 300; i++) {
-		tx.wc = i;
-		tx.t_covered = START + max(i, 5U) * 20 * MSEC - 100 * MSEC;
+		tx.rate.wc = i;
+		tx.rate.t_covered = START + max(i, 5U) * 20 * MSEC - 100 * MSEC;
 		note_sent(&tx, 3 * i, START + i * 20 * MSEC);
 	}
-	for (i = 300 - TFRC_SENT_FIRST, n = 0; i < 300; i++) {
+	for (i = 300 - RATE_SENT_FIRST, n = 0; i < 300; i++) {
 		now = START + i * 20 * MSEC;
-		n += llabs((s64)(tfrc_tx_sent_time(&tx, 3 * i, &wc) - now)) >
+		n += llabs((s64)(rate_tx_sent_time(&tx.rate, 3 * i, &wc) - now)) >
 		     1024;
 		n += wc != i;
 	}
-	ok(!n && !tfrc_tx_sent_time(&tx, 3 * i - 3 * TFRC_SENT_FIRST - 3, &wc),
+	ok(!n && !rate_tx_sent_time(&tx.rate, 3 * i - 3 * RATE_SENT_FIRST - 3, &wc),
 	   "sent time: the last 16 packets at a low rate");
-	ok(!tx.grown, "sent time: where these are enough, no more memory");
-	ok(!tfrc_tx_sent_time(&tx, SEQ(3 * i - (1ULL << 32)), &wc) &&
-	   wc == 300 - TFRC_SENT_FIRST,
+	ok(!tx.rate.grown, "sent time: where these are enough, no more memory");
+	ok(!rate_tx_sent_time(&tx.rate, SEQ(3 * i - (1ULL << 32)), &wc) &&
+	   wc == 300 - RATE_SENT_FIRST,
 	   "sent time: not of a number far back, but the oldest counter");
 
 	/* Two at once: the second was sent with the first, and not halfway. */
@@ -1222,7 +1222,7 @@ static void test_sent_time(void)
 		note_sent(&tx, seq, now);
 		if (seq % 2 || !seq)
 			continue;
-		time = tfrc_tx_sent_time(&tx, seq - 1, &wc);
+		time = rate_tx_sent_time(&tx.rate, seq - 1, &wc);
 		worst = max(worst, time - (now - 80 * MSEC));
 	}
 	note("sent time: of pairs, worst error %.3f ms", worst / 1e6);
@@ -1238,9 +1238,9 @@ static void test_limited(void)
 	begin(&tx, &plain, 1000, 100000);
 	tfrc_tx_send(&tx, 1000, false, now);
 	note_sent(&tx, 1, now);
-	tx.x_paid = TFRC_RATE_MAX / 2;
+	tx.rate.x_paid = TFRC_RATE_MAX / 2;
 	now += MSEC;
-	tx.limited = true;
+	tx.rate.limited = true;
 	note_sent(&tx, 2, now);	/* too soon to be noted */
 	now += 2 * SEC;
 	tfrc_tx_send(&tx, 1000, false, now);
@@ -1251,7 +1251,7 @@ static void test_limited(void)
 	now = START;
 	tfrc_tx_send(&tx, 1000, false, now);
 	note_sent(&tx, 1, now);
-	tx.limited = true;
+	tx.rate.limited = true;
 	note_sent(&tx, 2, now + MSEC);
 	feed(&tx, 10000, TFRC_PINV_NONE, 100000, now + 2 * MSEC,
 	     now + 100 * MSEC);
@@ -1294,9 +1294,9 @@ static void test_pinv(bool told_once)
 			note_sent(&tx, seq, now);
 			/* 15 counters are the most that one may go without. */
 			if (unit_unit(&seed) < loss && j &&
-			    tx.wc - rx.rate.wc_high < 12)
+			    tx.rate.wc - rx.rate.wc_high < 12)
 				continue;
-			why = rate_rx_packet(&rx.rate, &pkt, tx.wc & 15, now);
+			why = rate_rx_packet(&rx.rate, &pkt, tx.rate.wc & 15, now);
 			if (why == RATE_FEEDBACK_NONE)
 				continue;
 			tfrc_rx_report(&rx, why, now);
@@ -1313,7 +1313,7 @@ static void test_pinv(bool told_once)
 			if (told_once && why == RATE_FEEDBACK_PERIODIC)
 				n = 2;
 			complete = tfrc_tx_tell(&tx, li, n);
-			tx.t_covered = tfrc_tx_sent_time(&tx, seq, &wc);
+			tx.rate.t_covered = rate_tx_sent_time(&tx.rate, seq, &wc);
 			got = tfrc_tx_pinv(&tx, wc);
 			checks++;
 			gaps += !complete;
@@ -1380,10 +1380,10 @@ static void test_n_rtt(void)
 			tfrc_tx_start(&tx, 100, rtts[i], SEC);
 			tx.unbias = as_it_is;
 			tx.had_feedback = true;
-			tx.rtt = rtts[i];
-			tx.gap = ((u64)rtts[i] << 8) / 10;
+			tx.rate.rtt = rtts[i];
+			tx.rate.gap = ((u64)rtts[i] << 8) / 10;
 			tx.n_rtt = 100 << 8;
-			tx.t_covered = SEC;
+			tx.rate.t_covered = SEC;
 			fb.t_sent = SEC + (trips[j] * 1000ULL + 500) * rtts[i];
 			tfrc_tx_feedback(&tx, &fb, fb.t_sent + rtts[i] * 1000ULL);
 			want = 10 + 90 * pow(.9, n);
@@ -1450,14 +1450,14 @@ static void test_fuzz(void)
 				tfrc_tx_expired(&tx, now);
 				break;
 			case 2:
-				tfrc_tx_acked_wc(&tx, unit_random(&seed), now);
+				rate_tx_acked_wc(&tx.rate, unit_random(&seed), now);
 				break;
 			case 3:
 				if (par.s)
 					tx.par.s = 32 + unit_log_upto(&seed,
 								      65503);
 				tx.par.header = unit_upto(&seed, 255);
-				tx.par.min_interval =
+				tx.rate.min_interval =
 					unit_log_upto(&seed, 1000000);
 				break;
 			case 4:
@@ -1465,7 +1465,7 @@ static void test_fuzz(void)
 				       TFRC_PINV_MAX << TFRC_PINV_SHIFT;
 				break;
 			default:
-				bad += tfrc_tx_due(&tx, now) > now + 64 * SEC;
+				bad += rate_tx_due(&tx.rate, now) > now + 64 * SEC;
 				tfrc_tx_send(&tx, unit_log_upto(&seed, 65535),
 					     unit_upto(&seed, 1), now);
 				note_sent(&tx, SEQ(seq), now);
@@ -1475,9 +1475,9 @@ static void test_fuzz(void)
 			least = (u64)tfrc_mean(tx.s_mean);
 			back = i % 2 ? unit_random(&seed) :
 				       unit_log_upto(&seed, 1 << 24);
-			bad += tfrc_tx_sent_time(&tx, SEQ(seq - back), &wc) >
+			bad += rate_tx_sent_time(&tx.rate, SEQ(seq - back), &wc) >
 			       now;
-			bad += tfrc_tx_packet(&tx, unit_log_upto(&seed, U32_MAX)) >
+			bad += rate_tx_packet(&tx.rate, unit_log_upto(&seed, U32_MAX)) >
 			       65535;
 			bad += tfrc_tx_rto(&tx) > 128000000 ||
 			       tfrc_tx_rto(&tx) < 4 * TFRC_RTT_MIN;
@@ -1485,7 +1485,7 @@ static void test_fuzz(void)
 			bad += tx.x_inst > TFRC_RATE_MAX || !tx.x_inst;
 			bad += tx.n_recv > TFRC_X_RECV_SET;
 			/* Feedback has just set it. */
-			bad += fed && tx.rtt && tx.x < least;
+			bad += fed && tx.rate.rtt && tx.x < least;
 		}
 	}
 	ok(!bad, "fuzz: everything stays within its bounds");

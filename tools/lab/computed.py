@@ -208,7 +208,7 @@ def rfc4828(v):
     return {k: float(x) for k, x in worst.items()}
 
 
-RECEIVER = [f"{TOP}/ccid/rate_rx.c"] + [
+RECEIVER = [f"{TOP}/ccid/rate_{part}.c" for part in ("rx", "tx")] + [
     f"{TOP}/ccid/tfrc_{part}.c"
     for part in ("loss", "rx", "tx", "standard", "virtual", "sampling", "lip", "unbias")
 ]
