@@ -15,7 +15,7 @@
 #include "tear_rx.h"
 
 /* Of rounds that are over; there are no more than this. */
-#define ROUNDS_MAX	(1U << 24)
+#define ROUNDS_MAX	0x1000000U
 
 static const u8 weights[TEAR_EPOCHS] = { 5, 5, 5, 5, 4, 3, 2, 1 };
 

@@ -9,7 +9,7 @@
 #include "tfrc_rx.h"
 
 #define TEAR_EPOCHS		8	/* [TRANS00] 4.1, the current one among them */
-#define TEAR_CWND_MAX		(1U << 20)
+#define TEAR_CWND_MAX		0x100000U
 #define TEAR_WINDOW_MAX		((1U << 28) - 1)	/* packets, Q24.8 */
 
 /* A TCP's time-out, in round trips: what it waits for with t_RTO = 4R. */

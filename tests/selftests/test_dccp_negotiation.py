@@ -75,6 +75,10 @@ NEGOTIATIONS = (
     ({"ccid": [249, 4, 3, 2]}, {"ccid": [4, 249]}, (4, 4)),
     ({"ccid": [4, 3]}, STOCK, (3, 3)),
     ({"ccid": [249, 4, 3, 2]}, STOCK, (2, 2)),
+    # A peer that has TEAR, one that has CCID 4, and one that has neither.
+    ({"ccid": [254, 4, 3]}, {"ccid": [254]}, (254, 254)),
+    ({"ccid": [254, 4, 3]}, {"ccid": [4, 3, 2]}, (4, 4)),
+    ({"ccid": [254, 4, 3]}, STOCK, (3, 3)),
     (STOCK, {"ccid": [4, 3]}, (3, 3)),
     ({"tx": [4]}, {}, (4, 2)),
     ({"rx": [4]}, {}, (2, 4)),

@@ -297,12 +297,13 @@ def last(data, path, link=None):
     return pick(data.link(link)[-1]["qdisc"], path)
 
 
-def sampled(data, path, stat="mean", start=None, link=None):
+def sampled(data, path, stat="mean", start=None, until=None, link=None):
     """mean, std, var, min, max or logmean (exp of the mean logarithm) of a value of tc's JSON over the samples.
 
-    From `start` (default: the warm-up) on."""
+    From `start` (default: the warm-up) until `until` (the end)."""
     start = data.run["warmup"] if start is None else seconds(start)
-    values = [pick(s["qdisc"], path) for s in data.link(link)[:-1] if s["time"] >= start]
+    until = math.inf if until is None else seconds(until)
+    values = [pick(s["qdisc"], path) for s in data.link(link)[:-1] if start <= s["time"] < until]
     values = [v for v in values if v is not None]
     if not values:
         return None
@@ -477,6 +478,12 @@ def ks(data, law, stat="distance", path="probability", link=None):
     ]
 
 
+def binned_rate(data, flows, start=None, until=None, link=None):
+    """kb/s that a flow sends between two times, of `bins`, with IP headers; a flow's mean."""
+    rows, width = data.binned(flows, "bytes", start, until, link)
+    return float(rows.mean()) * 8 / 1e3 / width
+
+
 def cov_time(data, flows, start=None, until=None, link=None):
     """CoV_time of [TRANS00] 3.1.1: standard deviation over mean of what a flow sends in a bin (`bins`), from the warm-up on;
     a flow's mean."""
@@ -585,6 +592,7 @@ METRICS = {
         link_rate,
         dropped,
         packet_size,
+        binned_rate,
         cov_time,
         cov_lf,
         fairness,

@@ -8,7 +8,8 @@
  * of the sender take effect on data sent, those of the receiver on data received.
  * Defaults are module parameters of dccp_tfrc. EINVAL: out of range; EPERM: more
  * from the network than by default, without CAP_NET_ADMIN, as with RX_SEGMENT
- * other than that, since it has to be the sender's.
+ * other than that, since it has to be the sender's. Only CCIDs 248 and 254 take the
+ * packets' mean size for S.
  */
 #ifndef _UAPI_LINUX_DCCP_TFRC_H
 #define _UAPI_LINUX_DCCP_TFRC_H
@@ -16,14 +17,14 @@
 #include <linux/types.h>
 
 /* Receiver: 128 to 191. */
-#define DCCP_SOCKOPT_TFRC_RX_SEGMENT	129	/* S, bytes, 32 to 65535; 248, 254: or 0, the mean */
+#define DCCP_SOCKOPT_TFRC_RX_SEGMENT	129	/* S, bytes, 32 to 65535; or 0: the mean */
 #define DCCP_SOCKOPT_TFRC_RX_HEADER	130	/* H, bytes, 0 to 255 */
 #define DCCP_SOCKOPT_TFRC_RX_DISCOUNT	131	/* history discounting, 0 or 1 */
 #define DCCP_SOCKOPT_TFRC_RX_VARIANT	132	/* enum tfrc_variant */
 #define DCCP_SOCKOPT_TFRC_RX_SLOW	133	/* 1: Slow Receiver (RFC 4340, 11.6) on feedback */
 
 /* Sender: 192 to 255. */
-#define DCCP_SOCKOPT_TFRC_TX_SEGMENT	193	/* S, bytes, 32 to 65535; 248, 254: or 0, the mean */
+#define DCCP_SOCKOPT_TFRC_TX_SEGMENT	193	/* S, bytes, 32 to 65535; or 0: the mean */
 #define DCCP_SOCKOPT_TFRC_TX_HEADER	194	/* H, bytes, 0 to 255 */
 #define DCCP_SOCKOPT_TFRC_TX_INTERVAL	195	/* Min Interval, us, 0 (off) to 1000000 */
 #define DCCP_SOCKOPT_TFRC_TX_VARIANT	196	/* enum tfrc_variant, of 253 */
