@@ -724,7 +724,7 @@ def test_window(net):
     net.qdisc("netem loss 3% limit 10000", "change")
     with Capture() as capture, ours(254) as (c, s):
         stream([c], 8, 0.004, others=[s])
-        time.sleep(2 * DELAY / 1000)  # for the last report
+        time.sleep(0.5)  # for the sender's queue, and the last report
         tx = c.getsockopt(dccp.SOL_DCCP, dccp.CCID_TX_INFO, 200)
         rx = s.getsockopt(dccp.SOL_DCCP, dccp.CCID_RX_INFO, 200)
     net.qdisc("netem loss 0% limit 10000", "change")
