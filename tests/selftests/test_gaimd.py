@@ -29,6 +29,7 @@ WARMUP = 10
 STEP = (
     0.05  # between two looks at the window: half a round trip, so that none is just when it grows
 )
+UNDO = 20  # s
 START = 0.04  # s, at random, until a flow starts
 NONE, OPEN, RECOVERY, LOSS = -1, 0, 3, 4  # TCP_CA_Open and so on
 
@@ -283,6 +284,48 @@ def test_timeout(t):
         )
 
 
+def counted(name):
+    """One of the kernel's counters, of the sender's side."""
+    with lib.netns("a"), open("/proc/net/netstat", encoding="ascii") as f:
+        names, values = (line.split() for line in f if line.startswith("TcpExt:"))
+    return int(values[names.index(name)])
+
+
+def test_undo(t):
+    """
+    A loss that was none costs no growth.
+
+    Each one and a half round trips a packet overtakes those sent before it. TCP takes them
+    for lost, until the timestamps of the acknowledgments tell that they only came later.
+    A packet more takes 3.2 round trips, so hardly any would come if the credit were gone.
+    """
+    parameters(310, 875)
+    lose(f"periodic --every {EVERY}")
+    # TCP would learn how late packets come; this is a quarter of a round trip, and stays
+    run("sysctl -qw net.ipv4.tcp_recovery=3", ns="a")
+    flow = Sender()
+    flow.until(NONE, 12)
+    run("ablossy del in", ns="r")
+    flow.until(NONE, 2)
+    undone = counted("TCPPartialUndo") + counted("TCPFullUndo")
+    seen = [flow.look()[2]]
+    for _ in range(UNDO):
+        reorder = f"reorder 100% gap {seen[-1] * 3 // 2}"
+        run(f"tc qdisc change dev eth0 root netem delay 50ms {reorder} limit 100000", ns="a")
+        flow.until(NONE, 1)
+        seen.append(flow.look()[2])
+    run("tc qdisc change dev eth0 root netem delay 50ms limit 100000", ns="a")
+    run("sysctl -qw net.ipv4.tcp_recovery=1", ns="a")
+    flow.close()
+    undone = counted("TCPPartialUndo") + counted("TCPFullUndo") - undone
+    most = 0.31 * 10 * UNDO
+    t.ok(
+        undone > 3 * UNDO and 0.75 * most < max(seen[-2:]) - seen[0] < 1.05 * most,
+        f"{undone} losses in {UNDO} s that were none: {seen[0]} to {seen[-1]} packets",
+        (most, seen),
+    )
+
+
 def main():
     t = Tap()
     test_module(t)
@@ -294,6 +337,7 @@ def main():
     reno = test_reno(t)
     test_window(t, reno)
     test_timeout(t)
+    test_undo(t)
     net.close()
     run("rmmod tcp_gaimd", check=False)
     t.ok(not kernel_log(), "the kernel's log is clean", "\n".join(kernel_log()))
