@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What any rate-based CCID needs of DCCP: timers, pacing, ECN, feedback packets,
+ * What the CCIDs of TFRC and TEAR need of DCCP: timers, pacing, ECN, feedback packets,
  * socket options.
  */
 #ifndef _RATE_CCID_H

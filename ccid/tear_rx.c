@@ -126,6 +126,8 @@ static void tear_restart(struct tear *t, u32 rounds)
  * A hole that lasts as long as a time-out is one, in a loss event or not, and its
  * packets count to no round, as the TCP would not have sent them. A packet with CE has
  * arrived, so there is no hole.
+ *
+ * Return: whether the sender is to hear of it at once.
  */
 static bool tear_lost(struct rate_rx *rate, struct rate_hole *hole, u64 seq, u64 now)
 {
@@ -135,13 +137,14 @@ static bool tear_lost(struct rate_rx *rate, struct rate_hole *hole, u64 seq, u64
 	u32 n = hole->n;
 
 	event = tfrc_rx_lost(rate, hole, seq, now);
-	if (event || (timeout && t->cwnd)) {
+	timeout = timeout && (event || t->cwnd);
+	if (event || timeout) {
 		if (t->cwnd)
 			tear_close_epoch(t);
 		else
 			t->cwnd = tear_first(rate, now);
 	}
-	if (timeout && t->cwnd) {
+	if (timeout) {
 		tear_restart(t, min_t(u64, div64_u64(time, rtt), TEAR_ROUNDS_MAX));
 	} else {
 		if (event) {
@@ -150,7 +153,7 @@ static bool tear_lost(struct rate_rx *rate, struct rate_hole *hole, u64 seq, u64
 		}
 		tear_step(t, n);
 	}
-	return event;
+	return event || timeout;
 }
 
 static void tear_received(struct rate_rx *rate, const struct rate_packet *pkt)
@@ -176,16 +179,20 @@ static void tear_init(void *own, u64 random)
 /*
  * The window is not to grow without end while the flow sends less than it may. What
  * grows by one a round, over the mean of eight epochs, is at most twelve times the
- * window that is reported, and so what arrives.
+ * window that is reported, and so what arrives. After a pause some reports are of few
+ * packets in many round trips, so what arrives becomes less by a quarter with each
+ * report at most.
  */
 static u32 tear_report(const struct tfrc_rx *rx)
 {
 	struct tear *t = rx->own;
 	u64 n = mul_u64_u32_div(rx->rate.x_recv, rate_rx_rtt(&rx->rate), 1000000);
 
-	if (rx->rate.x_recv)
-		t->most = clamp_t(u64, div_u64(TEAR_GROWTH * n, tfrc_mean(rx->rate.s_mean)),
-				  TEAR_GROWTH, TEAR_CWND_MAX);
+	if (rx->rate.x_recv) {
+		n = min_t(u64, div_u64(n, tfrc_mean(rx->rate.s_mean)), TEAR_CWND_MAX);
+		t->arrives = max_t(u32, n, 3 * t->arrives / 4);
+		t->most = clamp(TEAR_GROWTH * t->arrives, TEAR_GROWTH, TEAR_CWND_MAX);
+	}
 	return tear_window(t);
 }
 

@@ -27,6 +27,7 @@
  * @left: packets that are left of the round, which is @cwnd long
  * @ssthresh: up to which the window doubles each round
  * @most: that the window may have, by the receive rate, packets
+ * @arrives: packets that arrive in a round trip, or did so of late
  * @sum: windows of the rounds that are over of the current epoch, added up
  * @rounds: how many these are
  * @mean: the mean window of each epoch before, the newest first, packets, Q24.8
@@ -37,6 +38,7 @@ struct tear {
 	u32	left;
 	u32	ssthresh;
 	u32	most;
+	u32	arrives;
 	u64	sum;
 	u32	rounds;
 	u32	mean[TEAR_EPOCHS - 1];

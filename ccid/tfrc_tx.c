@@ -309,6 +309,17 @@ static void tx_update_n_rtt(struct tfrc_tx *tx, u64 t_sent)
 		tx->n_rtt = tfrc_ewma(tx->n_rtt, n, 9);
 }
 
+/*
+ * Packets from one event of corruption to the next, Q24.8. As with loss intervals, the
+ * open one counts if it makes the mean longer.
+ */
+static u32 tx_corrupt_interval(const struct tfrc_tx *tx)
+{
+	u32 gap = tx->corrupt_gap, open = tx->intact << TFRC_PINV_SHIFT;
+
+	return open > gap ? tfrc_ewma(gap, open, 8) : gap;
+}
+
 /**
  * tfrc_tx_mean_interval() - 1/p as the sender has it
  * @tx: sender
@@ -319,13 +330,11 @@ static void tx_update_n_rtt(struct tfrc_tx *tx, u64 t_sent)
  */
 u32 tfrc_tx_mean_interval(const struct tfrc_tx *tx)
 {
-	u64 gap = tx->corrupt_gap, pinv = tx->pinv;
+	u64 gap, pinv = tx->pinv;
 
-	if (!gap)
+	if (!tx->corrupt_gap)
 		return pinv;
-	/* As with loss intervals, the open one counts if it makes the mean longer. */
-	if ((u64)tx->intact << TFRC_PINV_SHIFT > gap)
-		gap = tfrc_ewma(gap, tx->intact << TFRC_PINV_SHIFT, 8);
+	gap = tx_corrupt_interval(tx);
 	if (pinv == TFRC_PINV_NONE)
 		return gap;
 	return max_t(u64, div64_u64(pinv * gap, pinv + gap), TFRC_PINV_ONE);
@@ -336,18 +345,18 @@ static void tx_update_x_calc(struct tfrc_tx *tx)
 {
 	u32 s = tfrc_mean(tx->s_mean), pinv = tfrc_tx_mean_interval(tx);
 	bool loss = pinv != TFRC_PINV_NONE;
-	u64 x;
 
 	if (tx->unbias && loss)
 		pinv = tx->unbias(tx, pinv);
+	/* Of packets that came, but corrupt, the receiver's window knows nothing. */
+	if (tx->window && loss)
+		pinv = tx->corrupt_gap ? tx_corrupt_interval(tx) : TFRC_PINV_NONE;
 	tx->x_calc = tfrc_rate(tfrc_tx_segment(tx), rate_tx_rtt(&tx->rate), pinv);
+	if (tx->window && loss)
+		tx->x_calc = min(tx->x_calc,
+				 tfrc_window_rate(tx->window, s, rate_tx_rtt(&tx->rate)));
 	if (tx->par.header && loss)
 		tx->x_calc = div_u64(tx->x_calc * s, s + tx->par.header);
-	if (!tx->window || !loss)
-		return;
-	/* Of packets that came, but corrupt, the receiver's window knows nothing. */
-	x = tfrc_window_rate(tx->window, s, rate_tx_rtt(&tx->rate));
-	tx->x_calc = tx->corrupt_gap ? min(x, tx->x_calc) : x;
 }
 
 /* RFC 5348, 4.3 (4), with recv_limit known. */

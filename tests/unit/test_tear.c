@@ -214,6 +214,15 @@ static void test_timeout(void)
 	ok(h.own.cwnd == 1 && h.own.left == 1 && h.own.rounds == 64,
 	   "a time-out: the packets of the hole count to no round, silence to 64");
 
+	/* In the LIP of an event it begins none, but is to be told as one is. */
+	set(&h, 16, 8, 12);
+	lose(&h, 1, RTT / 4);
+	h.rx.rate.last.wc -= 9;
+	bad = lose(&h, 1, RTT / 4);
+	h.rx.rate.last.wc -= 9;
+	ok(!bad && lose(&h, 1, 5 * RTT) && h.own.cwnd == 1,
+	   "a time-out in a loss event is told at once");
+
 	/* Through the channel: packets that come again after a silence. */
 	hand_init(&h, 16);
 	while (h.seq < 64)
@@ -252,6 +261,50 @@ static void test_timeout(void)
 	hand_packet(&h);
 	ok(h.own.cwnd >= 1 && tear_window(&h.own) >= 256, "a time-out before any loss: %u",
 	   tear_window(&h.own));
+}
+
+/* The mean window of a flow with losses now and then, that pauses or not. */
+static double paused(u32 pause)
+{
+	double sum = 0;
+	struct hand h;
+	u32 i;
+
+	hand_init(&h, 100);
+	for (i = 1; i < 600000; i++) {
+		if (pause && !(i % 2000)) {
+			/* The window counter goes on by five at most. */
+			h.now += (u64)pause * RTT;
+			h.quarters += 5 << 16;
+			hand_arrives(&h, false);
+		} else if (!(i % 3001)) {
+			hand_mark(&h);
+		} else {
+			hand_packet(&h);
+		}
+		if (i >= 60000)
+			sum += tear_window(&h.own) / 256.;
+	}
+	return sum / (i - 60000);
+}
+
+/*
+ * An application that pauses: the first report after is of few packets in many round
+ * trips, and the emulated TCP, which lives in packets, has lost none.
+ */
+static void test_pause(void)
+{
+	static const u32 pauses[] = { 2, 10, 20, 300 };
+	double none = paused(0);
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(pauses); i++) {
+		double some = paused(pauses[i]);
+
+		ok(fabs(some / none - 1) < 0.03,
+		   "pauses of %u round trips: window %.1f, without %.1f", pauses[i], some,
+		   none);
+	}
 }
 
 /* The first event: half of what arrives in a round trip. */
@@ -471,6 +524,31 @@ static void test_sender(void)
 	slow = tx.x;
 	tfrc_tx_expired(&tx, tx.t_nofeedback);
 	ok(tx.x < slow, "sender: slower without feedback");
+
+	/* What headers take, as of the equation's rate. */
+	fb.x_recv = 1000000;
+	fb.rtt = 100000;
+	fb.window = 8 << 8;
+	tx.par.header = 40;
+	tfrc_tx_feedback(&tx, &fb, now);
+	ok(fabsl(tx.x_calc / 64. / (8 * 1000 / (tx.rate.rtt * 1e-6) / 1.04) - 1) < 1e-4 &&
+	   tx.rate.header_paid == 40, "sender: packets pay for their headers");
+	tx.par.header = 0;
+
+	/* What was corrupt limits as long as it counts, not for good. */
+	fb.corrupt = 1;
+	tfrc_tx_feedback(&tx, &fb, now);
+	fb.corrupt = 0;
+	fb.window = 100 << 8;
+	tfrc_tx_feedback(&tx, &fb, now);
+	ok(tx.corrupt_gap &&
+	   tx.x_calc == tfrc_rate(1000, tx.rate.rtt, tx.corrupt_gap),
+	   "sender: the equation limits by corrupt packets alone");
+	for (i = 0; i < 100000; i++)
+		tfrc_tx_send(&tx, 1000, false, now);
+	tfrc_tx_feedback(&tx, &fb, now);
+	ok(fabsl(tx.x_calc / 64. / (100 * 1000 / (tx.rate.rtt * 1e-6)) - 1) < 1e-4,
+	   "sender: and no more after many that were not");
 }
 
 /* What is sent in a round trip, over many of them. */
@@ -561,6 +639,7 @@ int main(void)
 	test_growth();
 	test_decrease();
 	test_timeout();
+	test_pause();
 	test_first();
 	test_reference();
 	test_bounds();

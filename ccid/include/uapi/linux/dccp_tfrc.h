@@ -84,7 +84,7 @@ enum tfrc_variant {
  * @dropped: packets that came, but not to the application, by Data Dropped (RFC
  *	4340, 11.7)
  * @window: of 254: packets in a round trip that the receiver allows, times 256; 0: no
- *	loss, and with the other CCIDs
+ *	loss, or it has not said, and with the other CCIDs
  */
 struct tfrc_tx_info_ext {
 	__u64	x;
