@@ -20,9 +20,9 @@ VM_KERNEL ?= 6.1
 # What the VM's files are built with, on any host; see tools/testbed/vm/fetch-userland.
 PINNED := $(CURDIR)/build/userland/bin/
 # The other kernels that our modules support, and what is tried on them.
-KERNELS ?= 6.1-security 6.12
-KERNEL_SUITES = test_dccp_negotiation test_dccp_timing test_voipcall test_options \
-	test_tree test_colour test_flat test_gaimd
+KERNELS ?= 6.1-security 6.12 newest
+KERNEL_SUITES = test_options test_tree test_colour test_flat test_gaimd
+KERNEL_SUITES_DCCP = test_dccp_negotiation test_dccp_timing test_voipcall
 
 all: modules tc tools
 
@@ -39,7 +39,7 @@ help:
 	@echo
 	@echo "Longer, for a night; make check-all runs all of them, one after the other:"
 	@echo "make check-long  the suites that measure, with all their points, and others that take long"
-	@echo "make check-kernels  some tests on the newest 6.1 and on 6.12, which it downloads; KERNELS=, SUITES="
+	@echo "make check-kernels  some tests on the newest 6.1, 6.12 and 7.x, which it downloads; KERNELS=, SUITES="
 	@echo "make check-debug  tests on a kernel with sanitizers (ARCH=um), which it builds; SUITES="
 	@echo
 	@echo "What a target lacks is installed (as root) or told (to others): scripts/deps -n TARGET"
@@ -95,10 +95,12 @@ guest: deps-vm
 vm-files: guest
 	@tools/testbed/vm/fetch-kernel $(VM_KERNEL)
 	@echo "modules for the VM's kernel, $(VM_KERNEL)"
-	@dccp=$$(scripts/dccp-source build/kernels/$(VM_KERNEL)/kdir) && \
-	scripts/build-modules $(VM_KERNEL) build/kernels/$(VM_KERNEL)/kdir \
-		kernel tests/bench tests/ccid_dummy tests/fail_split dccp=$$dccp ccid \
-		-- CROSS_COMPILE=$(PINNED)
+	@kernel=build/kernels/$(VM_KERNEL); dccp=; \
+	grep -q '^CONFIG_IP_DCCP=' $$kernel/config && \
+		{ dccp=$$(scripts/dccp-source $$kernel/kdir) || exit; }; \
+	tools=$(PINNED); [ ! -e $$kernel/tools ] || tools=$$PWD/$$kernel/tools/bin/; \
+	scripts/build-modules $(VM_KERNEL) $$kernel/kdir kernel tests/bench tests/fail_split \
+		$${dccp:+tests/ccid_dummy dccp=$$dccp ccid} -- CROSS_COMPILE=$$tools
 
 check: deps-check tc tools vm-files
 	@tests/check $(SUITES)
@@ -122,8 +124,10 @@ check-debug: vm-files kernel-um-debug
 
 check-kernels: deps-check
 	@for kernel in $(KERNELS); do \
-		$(MAKE) -s --no-print-directory vm-files VM_KERNEL=$$kernel && \
-		tests/check --kernel $$kernel $(or $(SUITES),$(KERNEL_SUITES)) || exit; \
+		$(MAKE) -s --no-print-directory vm-files VM_KERNEL=$$kernel || exit; \
+		dccp=; ! grep -q '^CONFIG_IP_DCCP=' build/kernels/$$kernel/config || \
+			dccp='$(KERNEL_SUITES_DCCP)'; \
+		tests/check --kernel $$kernel $(or $(SUITES),$(KERNEL_SUITES) $$dccp) || exit; \
 	done
 
 # Whatever fails, the others are run as well.

@@ -60,7 +60,8 @@ def udp4(dscp, host, count=3):
 def quiet(dev):
     """Keep the kernel's own packets, which come when they like, from being counted with ours."""
     run(f"tc qdisc add dev {dev} clsact")
-    run(f"tc filter add dev {dev} egress protocol ipv6 flower ip_proto icmpv6 action drop")
+    for packets in ("ipv6 flower", "802.1q flower vlan_ethtype ipv6"):
+        run(f"tc filter add dev {dev} egress protocol {packets} ip_proto icmpv6 action drop")
 
 
 def frames(dev, protocols, payload, count=3):
