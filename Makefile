@@ -15,6 +15,16 @@ KDIR ?= $(firstword $(wildcard /lib/modules/$(shell uname -r)/build) \
 # Not what `make kernelrelease` says, which is another with Debian's headers.
 RELEASE = $(shell sed 's/.*"\(.*\)"/\1/' $(KDIR)/include/generated/utsrelease.h)
 
+# Where programs, man pages, headers and tc's plugin go; DESTDIR is put before all.
+PREFIX ?= /usr
+ifneq ($(filter-out /%,$(DESTDIR)),)
+$(error DESTDIR has to begin with /: $(DESTDIR))
+endif
+MODDIR = $(DESTDIR)/lib/modules/$(RELEASE)/updates
+MODULES_QDISC = sch_abe tcp_gaimd
+MODULES_DCCP = dccp dccp_ipv4 dccp_ipv6 dccp_diag dccp_tfrc
+HEADERS = kernel/include/uapi/linux/pkt_sch_abe.h ccid/include/uapi/linux/dccp_tfrc.h
+
 # The kernel that the VM boots; see tools/testbed/vm/fetch-kernel.
 VM_KERNEL ?= 6.1
 # What the VM's files are built with, on any host; see tools/testbed/vm/fetch-userland.
@@ -28,7 +38,7 @@ all: modules tc tools
 
 help:
 	@echo "make             modules for KDIR, the tc plugin, the tools"
-	@echo "make install     modules for KDIR, the tc plugin, voipcall, man pages, headers"
+	@echo "make install     modules for KDIR, the tc plugin, voipcall, man pages, headers; make uninstall"
 	@echo "make demo        the demonstration in a VM; results in build/demo/"
 	@echo "make lab         the list of experiments; EXP=ID runs one, LAB=--quick the short way"
 	@echo "make vm          a shell in the VM, with the modules loaded"
@@ -69,10 +79,10 @@ have-kdir: headers
 		echo "No kernel headers in KDIR=$(KDIR)" >&2; exit 1; }
 
 # The DCCP part: only for kernels that have DCCP; scripts/dccp-source tells why
-# when it leaves it out.
+# when it leaves it out. With QDISC_ONLY=1 nobody asks.
 modules: have-kdir deps-all
 	@echo "modules for $(KDIR)"
-	@dccp=$$(scripts/dccp-source $(KDIR)) || dccp=; \
+	@dccp=; [ "$(QDISC_ONLY)" ] || dccp=$$(scripts/dccp-source $(KDIR)) || dccp=; \
 	scripts/build-modules $(RELEASE) $(KDIR) kernel $${dccp:+dccp=$$dccp ccid}
 	@ls build/modules/$(RELEASE)/*.ko
 
@@ -154,15 +164,29 @@ endif
 vm: deps-groff-base vm-files
 	@tools/testbed/vm/run --kernel $(VM_KERNEL) --interactive --smp 2 -- tools/testbed/vm/shell
 
+# What depmod writes is not ours; without a kernel under DESTDIR there is nothing to write.
+DEPMOD = [ ! -e $(DESTDIR)/lib/modules/$(RELEASE)/modules.order ] || \
+	/sbin/depmod $(if $(DESTDIR),-b $(DESTDIR)) $(RELEASE)
+
 install: all
-	$(MAKE) -C $(KDIR) M=$(CURDIR)/build/kbuild/$(RELEASE) \
-		CONFIG_DEBUG_INFO_BTF_MODULES= CONFIG_MODULE_SIG_ALL= \
-		INSTALL_MOD_DIR=updates modules_install
-	depmod $(RELEASE)
-	install -D -m 644 -t $(DESTDIR)/usr/include/linux kernel/include/uapi/linux/pkt_sch_abe.h \
-		ccid/include/uapi/linux/dccp_tfrc.h
+	install -d $(MODDIR)
+	install -m 644 -t $(MODDIR) $(MODULES_QDISC:%=build/modules/$(RELEASE)/%.ko) \
+		$(if $(QDISC_ONLY),,$(wildcard $(MODULES_DCCP:%=build/modules/$(RELEASE)/%.ko)))
+	$(DEPMOD)
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/linux $(HEADERS)
 	$(MAKE) -C tc install
 	$(MAKE) -C tools/voipcall install
+
+# For the same KDIR, or RELEASE where that has gone, DESTDIR and PREFIX. A module in use
+# goes on until it is removed.
+uninstall:
+	@[ "$(RELEASE)" ] || { echo "No kernel headers in KDIR=$(KDIR): name the kernel, RELEASE=..." >&2; exit 1; }
+	rm -f $(patsubst %,$(MODDIR)/%.ko,$(MODULES_QDISC) $(MODULES_DCCP))
+	[ ! -d $(MODDIR) ] || rmdir --ignore-fail-on-non-empty $(MODDIR)
+	$(DEPMOD)
+	rm -f $(patsubst %,$(DESTDIR)$(PREFIX)/include/linux/%,$(notdir $(HEADERS)))
+	$(MAKE) -C tc uninstall
+	$(MAKE) -C tools/voipcall uninstall
 
 clean:
 	@mkdir -p build
@@ -176,4 +200,4 @@ distclean:
 .NOTPARALLEL:
 
 .PHONY: all help vm-host headers have-kdir modules tc tools guest vm-files check \
-	check-long check-kernels check-debug check-all bench demo lab vm install clean distclean
+	check-long check-kernels check-debug check-all bench demo lab vm install uninstall clean distclean
