@@ -21,8 +21,7 @@ ifneq ($(filter-out /%,$(DESTDIR)),)
 $(error DESTDIR has to begin with /: $(DESTDIR))
 endif
 MODDIR = $(DESTDIR)/lib/modules/$(RELEASE)/updates
-MODULES_QDISC = sch_abe tcp_gaimd
-MODULES_DCCP = dccp dccp_ipv4 dccp_ipv6 dccp_diag dccp_tfrc
+MODULES = sch_abe tcp_gaimd dccp dccp_ipv4 dccp_ipv6 dccp_diag dccp_tfrc
 HEADERS = kernel/include/uapi/linux/pkt_sch_abe.h ccid/include/uapi/linux/dccp_tfrc.h
 
 # The kernel that the VM boots; see tools/testbed/vm/fetch-kernel.
@@ -164,14 +163,15 @@ endif
 vm: deps-groff-base vm-files
 	@tools/testbed/vm/run --kernel $(VM_KERNEL) --interactive --smp 2 -- tools/testbed/vm/shell
 
-# What depmod writes is not ours; without a kernel under DESTDIR there is nothing to write.
+# What was built just now, not what is left of a build before. What depmod writes is not
+# ours; without a kernel under DESTDIR there is nothing to write.
 DEPMOD = [ ! -e $(DESTDIR)/lib/modules/$(RELEASE)/modules.order ] || \
 	/sbin/depmod $(if $(DESTDIR),-b $(DESTDIR)) $(RELEASE)
 
 install: all
 	install -d $(MODDIR)
-	install -m 644 -t $(MODDIR) $(MODULES_QDISC:%=build/modules/$(RELEASE)/%.ko) \
-		$(if $(QDISC_ONLY),,$(wildcard $(MODULES_DCCP:%=build/modules/$(RELEASE)/%.ko)))
+	install -m 644 -t $(MODDIR) \
+		$$(sed 's,.*/,build/modules/$(RELEASE)/,; s,\.o$$,.ko,' build/kbuild/$(RELEASE)/modules.order)
 	$(DEPMOD)
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/linux $(HEADERS)
 	$(MAKE) -C tc install
@@ -181,7 +181,7 @@ install: all
 # goes on until it is removed.
 uninstall:
 	@[ "$(RELEASE)" ] || { echo "No kernel headers in KDIR=$(KDIR): name the kernel, RELEASE=..." >&2; exit 1; }
-	rm -f $(patsubst %,$(MODDIR)/%.ko,$(MODULES_QDISC) $(MODULES_DCCP))
+	rm -f $(MODULES:%=$(MODDIR)/%.ko)
 	[ ! -d $(MODDIR) ] || rmdir --ignore-fail-on-non-empty $(MODDIR)
 	$(DEPMOD)
 	rm -f $(patsubst %,$(DESTDIR)$(PREFIX)/include/linux/%,$(notdir $(HEADERS)))
