@@ -110,8 +110,8 @@ def step(tap, net):
     """10, 2 and again 10 Mb/s: from 2 s after a step on the estimate is within 10 %."""
     net.set_rate(10_000_000)
     net.fresh("abe")
-    load, start = load_on(24, 1, every=0.2)
-    steps = [(6, 2), (15, 10)]  # s, Mb/s
+    load, start = load_on(17, 1, every=0.2)
+    steps = [(5, 2), (11, 10)]  # s, Mb/s
     seen = []
     rates = [(0, 10)]
     begin = time.monotonic()
@@ -127,7 +127,7 @@ def step(tap, net):
     load.poll = look
     with load:
         start()
-    rates.append((23.5, 0))
+    rates.append((16.5, 0))
     for (at, mbit), (end, _) in itertools.pairwise(rates):
         wrong = [
             (f"{t - at:.2f}", f"{x:.3f}")
@@ -142,7 +142,7 @@ def step(tap, net):
             wrong,
         )
     tap.ok(
-        len(rates) == 4 and len(seen) > 100,
+        len(rates) == 4 and len(seen) > 70,
         "the rate was stepped, and looked at",
         (rates, len(seen)),
     )

@@ -14,7 +14,7 @@ import json
 import subprocess
 import time
 
-from lib import LONG, Load, Tap, balance, fell, in_ns, qdisc, qdiscs, run
+from lib import LONG, Load, Tap, balance, fell, forget_readers, in_ns, qdisc, qdiscs, run
 from wire import kernel_log, unload
 
 FULL = 1514
@@ -265,6 +265,7 @@ def test_removal(t):
         q = qdisc("eth0", "a")
         run("rmmod e1000e")
     t.ok(q["qlen"] > 10, "the driver goes with packets queued", q)
+    forget_readers()
     for ns in "ab":
         run(f"ip netns del {ns}")
     unload(t, "the module unloads")

@@ -158,7 +158,7 @@ def total(report, what):
 
 def many(t, ccid):
     """A thousand calls; the load, for comparison."""
-    rate, seconds = 2, 60 if LONG else 20
+    rate, seconds = 2, 60 if LONG else 12
     load = Load(ccid, CALLS, rate, seconds)
     flows = load.report["flows"]
     offered, sent, refused, got = (

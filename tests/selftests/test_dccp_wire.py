@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-# long: CCIDs 248, 250 and 251 too
+# long: CCIDs 248, 250, 251 and 253 too, and the cost of feedback of 249 at all round trips
 """What DCCP with CCIDs 4 and 248 to 254 puts on the wire, and makes of it.
 
 ECN bits, window counters, the options of feedback, and what they cost; round trips
@@ -769,7 +769,9 @@ def test_two_way():
     """
     global SIZE
     size = SIZE
-    for rtt, ccid in itertools.product((10, 30, 100, 300), (4, 249)):
+    for ccid, rtt in itertools.product((4, 249), (10, 30, 100, 300)):
+        if ccid == 249 and rtt > 10 and not LONG:
+            continue
         net = Net(delay=rtt / 2)
         for dev in ("in", "out"):
             tc(f"qdisc add dev {dev} clsact", "r")

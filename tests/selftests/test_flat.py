@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-# long: constant rates, harddrop, drops of what ECN would mark, TCP without ECN
+# long: limits in bytes, constant rates, harddrop, drops of what ECN would mark, TCP without ECN
 """`abe flat` beside in-tree red with the same numbers: losses, marks, delay, goodput.
 
 The arrivals of the open-loop parts are the same packets at the same times for
@@ -78,6 +78,8 @@ def compare(tap, net, name, qdiscs, options, seconds, start, tcp=False):
     loose = 2 if tcp else 1
     base = None
     for kind, spec in qdiscs.items():
+        if kind == "abe bytes" and not LONG:
+            continue
         got = one(net, f"{spec} {options}", seconds, start, 6 if tcp else 0)
         text = ", ".join(
             f"{k} {v:.2f}" if isinstance(v, float) else f"{k} {v}" for k, v in got.items()

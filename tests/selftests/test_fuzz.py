@@ -22,9 +22,9 @@ import sys
 import traceback
 
 import lib
-from lib import run
+from lib import qdiscs, run
 from test_bad_input import check_ranges, random_options
-from test_tree import TREES, line, tree
+from test_tree import TREES, line
 from wire import (
     NAMES,
     NLM_F_CREATE,
@@ -107,7 +107,7 @@ class Fuzzer:
 
     def look(self, n):
         """The books of all that there is; a new tree if there is no abe any more."""
-        found = tree(self.port.name)
+        found = qdiscs(self.port.name)
         ours = [q for q in found if q["kind"] == "abe"]
         if not ours:
             self.rebuild()

@@ -981,10 +981,10 @@ def test_sparse_green(t, port):
         port.CLOSED = closed
     port.blue(2500, size=100)
     ahead = []
-    for n in range(600):
+    for n in range(300):
         port.blue(260, size=100)  # 4 % more than can leave: the buffer stays full
         time.sleep(max(0, 0.0074 - 0.00001 * (n % 7)))
-        if n % 120 == 119:
+        if n % 60 == 59:
             port.green(3, size=100)
             ahead.append(port.stats()["green_ahead"])
     st = port.stats()

@@ -8,14 +8,12 @@ and in the end it drains to 0b 0p. Then peeked packets, tiny limits, GSO, mq,
 and the module's removal.
 """
 
-import json
 import random
-import re
 import sys
 import time
 
 import lib
-from lib import Load, Net, run
+from lib import Load, Net, qdiscs, run
 from wire import Port, kernel_log, unload
 
 # what stands above the abe qdisc, and its place
@@ -86,13 +84,6 @@ def abe_of(found):
     return next(q for q in found if q["kind"] == "abe")
 
 
-def tree(dev, ns=None):
-    """All qdiscs of the device. tc's hfsc is no JSON: its word is taken out."""
-    return json.loads(
-        re.sub(r"default \w+ ?", "", lib.tc(f"-s -j qdisc show dev {dev}", ns).stdout)
-    )
-
-
 def wrong_books(found):
     wrong = []
     for q in found:
@@ -121,12 +112,12 @@ def unbalanced(dev, ns=None, found=None):
     A dump is not one moment: packets may leave between its parts. What is
     really wrong stays wrong.
     """
-    found = found or tree(dev, ns)
+    found = found or qdiscs(dev, ns)
     wrong = wrong_books(found)
     for _ in range(3):
         if not wrong or "arrived" in " ".join(wrong):
             break
-        wrong = wrong_books(tree(dev, ns))
+        wrong = wrong_books(qdiscs(dev, ns))
     return wrong
 
 
@@ -134,7 +125,7 @@ def left(dev, ns=None):
     """What is still queued anywhere."""
     return [
         f"{q['kind']} {q['handle']} {q['backlog']}b {q['qlen']}p"
-        for q in tree(dev, ns)
+        for q in qdiscs(dev, ns)
         if q["qlen"] or q["backlog"]
     ]
 
@@ -166,11 +157,11 @@ def test_tree(t, port, name):
     plant(port, lines, place)
     stream = Stream(port)
     wrong = []
-    old = abe_of(tree(port.name))
+    old = abe_of(qdiscs(port.name))
 
     def look(step):
         nonlocal old
-        found = tree(port.name)
+        found = qdiscs(port.name)
         wrong.extend(f"{step}: {text}" for text in unbalanced(port.name, found=found))
         now = abe_of(found)
         wrong.extend(f"{step}: {text} fell" for text in lib.fell(old, now))
@@ -192,7 +183,7 @@ def test_tree(t, port, name):
     # an idle parent may sleep on what a change took away from below it
     time.sleep(3)
     t.ok(not left(port.name), f"{name}: all drains", left(port.name))
-    st = abe_of(tree(port.name))
+    st = abe_of(qdiscs(port.name))
     busy = st["green"]["sent"] > 20 and st["blue"]["sent"] > 20
     t.ok(
         busy and st["green"]["arrived"] + st["blue"]["arrived"] >= 900,
@@ -249,9 +240,9 @@ def test_tree(t, port, name):
     stream.send(40)
     run(f"tc qdisc del dev {port.name} root")
     t.ok(
-        tree(port.name)[0]["kind"] == "noqueue",
+        qdiscs(port.name)[0]["kind"] == "noqueue",
         f"{name}: goes with packets queued",
-        tree(port.name),
+        qdiscs(port.name),
     )
 
 
@@ -354,7 +345,7 @@ def test_mq(t):
     run("tc qdisc add dev v0 root handle 1: mq")
     for n in range(1, 5):
         run(f"tc qdisc add dev v0 parent 1:{n} handle {10 * n}: abe packets")
-    tree = lib.qdiscs("v0")
+    tree = qdiscs("v0")
     t.ok(
         [q["kind"] for q in tree] == ["mq"] + ["abe"] * 4,
         "mq: abe at each queue",
@@ -362,7 +353,7 @@ def test_mq(t):
     )
     run("ping -c 200 -i 0.002 -Q 0xb8 10.7.0.2")
     run("ping -c 200 -i 0.002 10.7.0.2")
-    tree = lib.qdiscs("v0")
+    tree = qdiscs("v0")
     sent = sum(q["green"]["sent"] + q["blue"]["sent"] for q in tree[1:])
     t.ok(
         sent >= 400 and tree[0]["packets"] == sent and not unbalanced("v0"),
