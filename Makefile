@@ -38,6 +38,7 @@ all: modules tc tools
 help:
 	@echo "make             modules for KDIR, the tc plugin, the tools"
 	@echo "make install     modules for KDIR, the tc plugin, voipcall, man pages, headers; make uninstall"
+	@echo "make deb         Debian packages, in build/deb/"
 	@echo "make demo        the demonstration in a VM; results in build/demo/"
 	@echo "make lab         the list of experiments; EXP=ID runs one, LAB=--quick the short way"
 	@echo "make vm          a shell in the VM, with the modules loaded"
@@ -49,6 +50,7 @@ help:
 	@echo "Longer, for a night; make check-all runs all of them, one after the other:"
 	@echo "make check-long  the suites that measure, with all their points, and others that take long"
 	@echo "make check-kernels  some tests on the newest 6.1, 6.12 and 7.x, which it downloads; KERNELS=, SUITES="
+	@echo "make check-packages  the packages in fresh Debian 12 and 13 roots and on their kernels"
 	@echo "make check-debug  tests on a kernel with sanitizers (ARCH=um), which it builds; SUITES="
 	@echo
 	@echo "What a target lacks is installed (as root) or told (to others): scripts/deps -n TARGET"
@@ -139,10 +141,17 @@ check-kernels: deps-check
 		tests/check --kernel $$kernel $(or $(SUITES),$(KERNEL_SUITES) $$dccp) || exit; \
 	done
 
+# They need no kernel's headers: DKMS builds the modules where they are installed.
+deb: deps-deb
+	@scripts/build-deb
+
+check-packages: deps-packages vm-files
+	@tests/packages/run
+
 # Whatever fails, the others are run as well.
 check-all:
 	@failed=; \
-	for lane in check bench check-long check-kernels check-debug; do \
+	for lane in check bench check-long check-kernels check-packages check-debug; do \
 		echo "# make $$lane"; \
 		$(MAKE) --no-print-directory $$lane || failed="$$failed $$lane"; \
 	done; \
@@ -200,4 +209,4 @@ distclean:
 .NOTPARALLEL:
 
 .PHONY: all help vm-host headers have-kdir modules tc tools guest vm-files check \
-	check-long check-kernels check-debug check-all bench demo lab vm install uninstall clean distclean
+	check-long check-kernels check-packages check-debug check-all bench deb demo lab vm install uninstall clean distclean
