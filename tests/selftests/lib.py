@@ -133,7 +133,8 @@ def forget_readers():
     """End them: they keep their namespaces alive."""
     while _readers:
         _, reader = _readers.popitem()
-        reader.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # it may have ended, with a line unread
+            reader.stdin.close()
         reader.stdout.close()
         reader.wait()
 
