@@ -430,13 +430,13 @@ class World:
         return "modprobe -a " + " ".join(sorted(names - {"sch_pfifo", "sch_bfifo", "tcp_cubic"}))
 
     def dccp(self):
-        """By flow: the command that is both ends of its connections. It says when they stand, and waits for a line."""
+        """By flow: dccpload's words for both ends of its connections."""
         result = {}
         for name, f in self.flows.items():
             if f["kind"] != "dccp":
                 continue
             words = [
-                f"dccpload -g -n {f['from']},{f['to']},{self.address(f['to'])} -P {DCCP_PORT + f['id']}",
+                f"-n {f['from']},{f['to']},{self.address(f['to'])} -P {DCCP_PORT + f['id']}",
                 f"-s {show(f['size'])} -r {show(f['pps'])}",
                 f"-d {int(f.get('dscp', DSCP[f.get('colour', 'blue')]))}",
                 f"-t {show(self.duration - DCCP_EARLY)} -w {show(self.warmup)} -j /out/dccp.{name}",
@@ -697,10 +697,10 @@ class World:
             lines.append(f"ip netns exec {pair[0]} ping -q -c 1 -W 5 {pair[1]} >/dev/null")
         lines += ["", "# rates, delays and queues", *self.queues(), "", "# sinks, sources, samples"]
         sinks, sources, dccp = self.sinks(), self.sources(), self.dccp()
+        # connections take their time, and the sinks' runs once they are ready
         if dccp:
             lines.append("mkfifo /run/go; exec 7<>/run/go")
-        # connections take their time, and the sinks' runs once they are ready
-        lines += self.started({f"dccp.{name}": f"{command} <&7" for name, command in dccp.items()})
+            lines += self.started({"dccp": f"dccpload -g {' + '.join(dccp.values())} <&7"})
         lines += self.losses() + self.started(sinks)
         for name, command in self.listeners().items():
             lines += [
@@ -722,7 +722,7 @@ class World:
             f"(sleep {show(self.warmup)}; {d.ablossy('add')} none --holes) &" for d in self.holed()
         ]
         if dccp:
-            lines.append("printf '" + "\\n" * len(dccp) + "' >&7")
+            lines.append("echo >&7")
         for name, command in sources.items():
             # who ends by itself cannot be killed
             ended = "stopped" if "stop" in self.flows[name] else "sources"

@@ -2,10 +2,13 @@
 /*
  * dccpload - DCCP flows between two network namespaces, in one process
  *
- * dccpload [OPTION...] CCID FLOWS, see help(). Every flow has its own
- * connection from one namespace to another (of tests/selftests/lib.py, or -n),
- * sends packets of one size at a fixed rate and never waits: what the socket
- * does not take is counted. What the receivers saw comes out as one JSON object.
+ * dccpload [OPTION...] CCID FLOWS [+ [OPTION...] CCID FLOWS]..., see help().
+ * Every flow has its own connection from one namespace to another (of
+ * tests/selftests/lib.py, or -n), sends packets of one size at a fixed rate and
+ * never waits: what the socket does not take is counted. What the receivers
+ * saw comes out as one JSON object. What follows a + is another group of flows,
+ * with its own options and report: a thread, since to change between
+ * processes costs a VM half of its time.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,7 +19,9 @@
 #include <math.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,13 +40,14 @@
 #define SOL_DCCP	269
 #define MAX_FLOWS	2000
 #define MAX_OPTIONS	8
+#define MAX_GROUPS	32
 
 struct tx_info {		/* struct tfrc_tx_info of <linux/tfrc.h> */
 	__u64 x, x_recv;
 	__u32 x_calc, rtt, p, rto, ipi, pad;
 };
 
-static struct {
+struct config {
 	int ccid, flows, size, small, port, dscp;
 	char from[32], to[32], address[INET_ADDRSTRLEN];
 	const char *json;
@@ -52,15 +58,17 @@ static struct {
 		int name;
 		__u32 value;
 	} option[MAX_OPTIONS];
-} cfg = { .size = 200, .rate = 100, .seconds = 10, .port = 6000,
-	  .from = "a", .to = "b", .address = "10.0.2.1" };
+};
+
+/* Of the group whose thread it is, or which is being read by main(). */
+static __thread struct config cfg;
 
 /* Of which mean and standard deviation are wanted. */
 struct values {
 	double n, sum, squares;
 };
 
-static struct flow {
+static __thread struct flow {
 	int tx, rx;
 	__s64 next;
 	__u64 offered, sent, refused;
@@ -73,7 +81,16 @@ static struct flow {
 	struct values rate;		/* of whole seconds after the warm-up */
 	__u64 events;			/* loss events seen by -i */
 	struct values intervals;	/* closed loss intervals after the warm-up */
-} flow[MAX_FLOWS];
+} *flow;
+
+static struct group {
+	struct config cfg;
+	pthread_t thread;
+	sem_t go;
+} group[MAX_GROUPS];
+
+static sem_t opened;
+static pthread_mutex_t reporting = PTHREAD_MUTEX_INITIALIZER;
 
 static void enter(const char *ns)
 {
@@ -255,11 +272,13 @@ static void collect(struct flow *f, __s64 t, __s64 warm)
 
 static void loop(void)
 {
-	static struct pollfd fds[MAX_FLOWS];
+	struct pollfd *fds = calloc(cfg.flows, sizeof(*fds));
 	__s64 begin = now(CLOCK_MONOTONIC) + NSEC_PER_SEC / 10, end, warm, step = 0, t;
 	__s64 grid = cfg.grid * NSEC_PER_SEC / 1000;
 	int i;
 
+	if (!fds)
+		die_errno("calloc");
 	end = begin + cfg.seconds * NSEC_PER_SEC;
 	warm = begin + cfg.warm * NSEC_PER_SEC;
 	if (cfg.rate > 0)
@@ -299,16 +318,18 @@ static void loop(void)
 			if (fds[i].revents)
 				collect(&flow[i], t, warm);
 	}
+	free(fds);
 }
 
 static void report(void)
 {
 	double seconds = cfg.seconds - cfg.warm;
+	FILE *out = cfg.json ? fopen(cfg.json, "w") : stdout;
 	int i;
 
-	if (cfg.json && !freopen(cfg.json, "w", stdout))
+	if (!out)
 		die_errno("%s", cfg.json);
-	printf("{\"ccid\": %d, \"seconds\": %g, \"flows\": [", cfg.ccid, seconds);
+	fprintf(out, "{\"ccid\": %d, \"seconds\": %g, \"flows\": [", cfg.ccid, seconds);
 	for (i = 0; i < cfg.flows; i++) {
 		struct flow *f = &flow[i];
 		struct tx_info tx = { 0 };
@@ -318,31 +339,54 @@ static void report(void)
 		getsockopt(f->tx, SOL_DCCP, DCCP_SOCKOPT_CCID_TX_INFO, &tx, &len);
 		len = sizeof(rx);
 		getsockopt(f->rx, SOL_DCCP, DCCP_SOCKOPT_CCID_RX_INFO, &rx, &len);
-		printf("%s{\"offered\": %llu, \"sent\": %llu, \"refused\": %llu, ",
+		fprintf(out, "%s{\"offered\": %llu, \"sent\": %llu, \"refused\": %llu, ",
 		       i ? ",\n" : "", f->offered, f->sent, f->refused);
-		printf("\"out\": %llu, \"out_bytes\": %llu, ",
+		fprintf(out, "\"out\": %llu, \"out_bytes\": %llu, ",
 		       f->out, f->out_bytes);
-		printf("\"all\": %llu, \"packets\": %llu, \"bytes\": %llu, ",
+		fprintf(out, "\"all\": %llu, \"packets\": %llu, \"bytes\": %llu, ",
 		       f->all, f->packets, f->bytes);
-		printf("\"gaps\": %llu, \"off\": %llu, \"x\": %g, \"rtt\": %u, ",
+		fprintf(out, "\"gaps\": %llu, \"off\": %llu, \"x\": %g, \"rtt\": %u, ",
 		       f->n_gap, f->off, tx.x / 64.0, tx.rtt);
-		printf("\"p\": %u, \"x_calc\": %u, \"rx_packets\": %llu, ",
+		fprintf(out, "\"p\": %u, \"x_calc\": %u, \"rx_packets\": %llu, ",
 		       tx.p, tx.x_calc, rx.packets);
-		printf("\"rx_lost\": %llu, \"rx_events\": %llu, \"rx_marked\": %llu, ",
+		fprintf(out, "\"rx_lost\": %llu, \"rx_events\": %llu, \"rx_marked\": %llu, ",
 		       rx.lost, rx.events, rx.marked);
-		printf("\"mean_interval\": %g, \"rx_rtt\": %u, ",
+		fprintf(out, "\"mean_interval\": %g, \"rx_rtt\": %u, ",
 		       rx.mean_interval / 256.0, rx.rtt);
-		printf("\"rate_cov\": %g, \"intervals\": %g, \"interval_mean\": %g, \"interval_cov\": %g}",
+		fprintf(out, "\"rate_cov\": %g, \"intervals\": %g, \"interval_mean\": %g, \"interval_cov\": %g}",
 		       values_cov(&f->rate), f->intervals.n,
 		       f->intervals.n ? f->intervals.sum / f->intervals.n : 0,
 		       values_cov(&f->intervals));
 	}
-	printf("]}\n");
+	fprintf(out, "]}\n");
+	if (fflush(out) || ferror(out))
+		die_errno("%s", cfg.json ? cfg.json : "standard output");
+	if (cfg.json)
+		fclose(out);
+}
+
+static void *run_group(void *arg)
+{
+	struct group *g = arg;
+
+	cfg = g->cfg;
+	flow = calloc(cfg.flows, sizeof(*flow));
+	if (!flow)
+		die_errno("calloc");
+	open_flows();
+	sem_post(&opened);
+	while (sem_wait(&g->go))
+		;
+	loop();
+	pthread_mutex_lock(&reporting);
+	report();
+	pthread_mutex_unlock(&reporting);
+	return NULL;
 }
 
 static noreturn void help(int status)
 {
-	fputs("usage: dccpload [OPTION...] CCID FLOWS\n"
+	fputs("usage: dccpload [OPTION...] CCID FLOWS [+ [OPTION...] CCID FLOWS]...\n"
 	      "  -n FROM,TO,ADDRESS  namespaces, and TO's address (a,b,10.0.2.1)\n"
 	      "  -s BYTES    payload (200)\n"
 	      "  -S BYTES    payload in every other second\n"
@@ -357,7 +401,7 @@ static noreturn void help(int status)
 	      "  -d DSCP     (0)\n"
 	      "  -a          print each arrival: flow, ns, bytes\n"
 	      "  -i          look at the loss intervals with each packet, for their variation\n"
-	      "  -g          say \"ready\" when connected, and wait for a line\n"
+	      "  -g          say \"ready\" when all are connected, and wait for a line\n"
 	      "  -j FILE     where the report goes (standard output)\n",
 	      status ? stderr : stdout);
 	exit(status);
@@ -374,13 +418,14 @@ static double get_number(const char *name, const char *text, double least, doubl
 	return value;
 }
 
-int main(int argc, char **argv)
+/* One group's options and arguments; argv[0] is not looked at. */
+static void get_config(int argc, char **argv)
 {
-	struct rlimit files = { 8192, 8192 };
-	char line;
 	int c;
 
-	occupy_standard_fds();
+	cfg = (struct config){ .size = 200, .rate = 100, .seconds = 10, .port = 6000,
+			       .from = "a", .to = "b", .address = "10.0.2.1" };
+	optind = 0;
 	while ((c = getopt(argc, argv, "s:S:r:t:w:W:p:o:P:n:d:j:Vagih")) != -1) {
 		switch (c) {
 		case 's':
@@ -449,17 +494,46 @@ int main(int argc, char **argv)
 		usage("want a CCID and a number of flows");
 	cfg.ccid = (int)get_number("CCID", argv[optind], 0, 255);
 	cfg.flows = (int)get_number("FLOWS", argv[optind + 1], 1, MAX_FLOWS);
+}
+
+int main(int argc, char **argv)
+{
+	struct rlimit files = { 8192, 8192 };
+	int first, last, n = 0, i;
+	bool gate = false;
+	char line;
+
+	occupy_standard_fds();
+	for (first = 0; first < argc; first = last) {
+		for (last = first + 1; last < argc && strcmp(argv[last], "+"); last++)
+			;
+		if (n == MAX_GROUPS)
+			usage("at most %d groups of flows", MAX_GROUPS);
+		get_config(last - first, argv + first);
+		gate |= cfg.gate;
+		group[n++].cfg = cfg;
+	}
 	setrlimit(RLIMIT_NOFILE, &files);
-	open_flows();
-	if (cfg.gate) {
+	sem_init(&opened, 0, 0);
+	/* one after the other, so that it is the same each time */
+	for (i = 0; i < n; i++) {
+		sem_init(&group[i].go, 0, 0);
+		errno = pthread_create(&group[i].thread, NULL, run_group, &group[i]);
+		if (errno)
+			die_errno("pthread_create");
+		while (sem_wait(&opened))
+			;
+	}
+	if (gate) {
 		puts("ready");
 		fflush(stdout);
-		/* a byte, so that many of us can read from one pipe */
 		while (read(STDIN_FILENO, &line, 1) < 0)
 			if (errno != EINTR)
 				die_errno("standard input");
 	}
-	loop();
-	report();
+	for (i = 0; i < n; i++)
+		sem_post(&group[i].go);
+	for (i = 0; i < n; i++)
+		pthread_join(group[i].thread, NULL);
 	return 0;
 }
