@@ -39,6 +39,7 @@ help:
 	@echo "make             modules for KDIR, the tc plugin, the tools"
 	@echo "make install     modules for KDIR, the tc plugin, voipcall, man pages, headers; make uninstall"
 	@echo "make deb         Debian packages, in build/deb/"
+	@echo "make html        Documentation/ as web pages, build/html/index.html; make man: as manual pages"
 	@echo "make demo        the demonstration in a VM; results in build/demo/"
 	@echo "make lab         the list of experiments; EXP=ID runs one, LAB=--quick the short way"
 	@echo "make vm          a shell in the VM, with the modules loaded"
@@ -56,7 +57,7 @@ help:
 	@echo "What a target lacks is installed (as root) or told (to others): scripts/deps -n TARGET"
 	@echo "shows them, and the size of the download: on a minimal Debian 12 55 MB for make and 15 for"
 	@echo "the kernel's headers, 60 for vm, 125 for the list of experiments, 175 for demo, 180 for lab,"
-	@echo "240 for check; and, once, the VM's kernel, its source, QEMU and compilers, 355 MB."
+	@echo "250 for check; and, once, the VM's kernel, its source, QEMU and compilers, 355 MB."
 
 # The sets of scripts/deps.
 deps-%:
@@ -157,6 +158,11 @@ check-all:
 	done; \
 	[ -z "$$failed" ] || { echo "failed:$$failed" >&2; exit 1; }
 
+# The pages in Documentation/: build/html/index.html, and build/man/*.7.
+html man: deps-html
+	@sphinx-build -q -W --keep-going -b $@ -d build/doctrees Documentation build/$@
+	@echo "in build/$@/"
+
 demo: deps-demo vm-files
 	@tools/demo/run
 
@@ -177,7 +183,11 @@ vm: deps-groff-base vm-files
 DEPMOD = [ ! -e $(DESTDIR)/lib/modules/$(RELEASE)/modules.order ] || \
 	/sbin/depmod $(if $(DESTDIR),-b $(DESTDIR)) $(RELEASE)
 
-install: all
+may-install:
+	@[ "$(DESTDIR)" ] || [ "$$(id -u)" = 0 ] || { \
+		echo "This installs to $(PREFIX) and /lib/modules: as root, or give a DESTDIR=" >&2; exit 1; }
+
+install: may-install all
 	install -d $(MODDIR)
 	install -m 644 -t $(MODDIR) \
 		$$(sed 's,.*/,build/modules/$(RELEASE)/,; s,\.o$$,.ko,' build/kbuild/$(RELEASE)/modules.order)
@@ -188,7 +198,7 @@ install: all
 
 # For the same KDIR, or RELEASE where that has gone, DESTDIR and PREFIX. A module in use
 # goes on until it is removed.
-uninstall:
+uninstall: may-install
 	@[ "$(RELEASE)" ] || { echo "No kernel headers in KDIR=$(KDIR): name the kernel, RELEASE=..." >&2; exit 1; }
 	rm -f $(MODULES:%=$(MODDIR)/%.ko)
 	[ ! -d $(MODDIR) ] || rmdir --ignore-fail-on-non-empty $(MODDIR)
@@ -209,4 +219,4 @@ distclean:
 .NOTPARALLEL:
 
 .PHONY: all help vm-host headers have-kdir modules tc tools guest vm-files check \
-	check-long check-kernels check-packages check-debug check-all bench deb demo lab vm install uninstall clean distclean
+	check-long check-kernels check-packages check-debug check-all bench deb html man demo lab vm may-install install uninstall clean distclean
