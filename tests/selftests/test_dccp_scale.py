@@ -6,7 +6,7 @@
 
 Here an instruction takes a nanosecond, so the machine does a billion a second,
 and fifty thousand packets a second are more than it can do, whatever the CCID.
-So a thousand calls send two packets a second for a minute, or a third of one, and five hundred
+So a thousand calls send two packets a second for a minute, or eight seconds, and five hundred
 send fifty for ten minutes, which must take no memory in the end that they did not have after two; the cost of a packet
 comes from fewer calls that send fifty a second. It is all that the machine
 does: both ends, the router between them, feedback, and the program.
@@ -158,7 +158,7 @@ def total(report, what):
 
 def many(t, ccid):
     """A thousand calls; the load, for comparison."""
-    rate, seconds = 2, 60 if LONG else 12
+    rate, seconds = 2, 60 if LONG else 8
     load = Load(ccid, CALLS, rate, seconds)
     flows = load.report["flows"]
     offered, sent, refused, got = (

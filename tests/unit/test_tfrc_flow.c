@@ -467,6 +467,8 @@ int main(void)
 {
 	if (getenv("LONG"))
 		every = 1;
+	else if (unit_samples(4) < 4)
+		every = 4;	/* with sanitizers */
 	tables();
 	sizes();
 	parts();
