@@ -185,7 +185,7 @@ DEPMOD = [ ! -e $(DESTDIR)/lib/modules/$(RELEASE)/modules.order ] || \
 
 may-install:
 	@[ "$(DESTDIR)" ] || [ "$$(id -u)" = 0 ] || { \
-		echo "This installs to $(PREFIX) and /lib/modules: as root, or give a DESTDIR=" >&2; exit 1; }
+		echo "$(PREFIX) and /lib/modules are root's: run this as root, or give a DESTDIR=" >&2; exit 1; }
 
 install: may-install all
 	install -d $(MODDIR)
