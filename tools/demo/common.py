@@ -6,11 +6,6 @@ import html
 import io
 import os
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
-
 # Green packets are drawn green and blue ones blue, and nothing else is. All are told apart
 # by the colour-blind, too.
 GREEN, BLUE = "#009e73", "#0072b2"
@@ -117,7 +112,18 @@ def items(lines):
     return "<ul>" + "".join(f"<li>{html.escape(line)}</li>" for line in lines) + "</ul>"
 
 
+def pyplot():
+    """matplotlib's, when something is drawn: the lab's list does without the package."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot
+
+    return matplotlib.pyplot
+
+
 def new_figure(rows, columns, height, **shared):
+    plt = pyplot()
     plt.rcParams.update(
         {
             "font.size": 10,
@@ -152,7 +158,7 @@ def save(figure, path):
     figure.savefig(os.path.splitext(path)[0] + ".svg", metadata={"Date": None, "Creator": None})
     # no dates and no versions in it: the same data give the same bytes
     figure.savefig(buffer, format="png", dpi=110, metadata={"Software": None})
-    plt.close(figure)
+    pyplot().close(figure)
     with open(path, "wb") as f:
         f.write(buffer.getvalue())
     return data_uri("image/png", buffer.getvalue())
