@@ -499,9 +499,9 @@ static void get_config(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	struct rlimit files = { 8192, 8192 };
+	char *name = argv[0], line;
 	int first, last, n = 0, i;
 	bool gate = false;
-	char line;
 
 	occupy_standard_fds();
 	for (first = 0; first < argc; first = last) {
@@ -509,6 +509,7 @@ int main(int argc, char **argv)
 			;
 		if (n == MAX_GROUPS)
 			usage("at most %d groups of flows", MAX_GROUPS);
+		argv[first] = name; /* for getopt's messages, instead of "+" */
 		get_config(last - first, argv + first);
 		gate |= cfg.gate;
 		group[n++].cfg = cfg;
