@@ -35,7 +35,7 @@ all: modules tc tools
 
 help:
 	@echo "make             modules for KDIR, the tc plugin, the tools"
-	@echo "make install     modules for KDIR, the tc plugin, voipcall, man pages, headers; make uninstall"
+	@echo "make install     modules for KDIR, the tc plugin, voipcall, abemon, man pages, headers; make uninstall"
 	@echo "make deb         Debian packages, in build/deb/"
 	@echo "make html        Documentation/ as web pages, build/html/index.html; make man: as manual pages"
 	@echo "make demo        the demonstration in a VM; results in build/demo/"
@@ -91,13 +91,15 @@ tc: deps-all
 
 tools: deps-all
 	@$(MAKE) -s -C tools/voipcall
+	@$(MAKE) -s -C tools/abemon
 
 # What the VM gets: our programs, the plugin and traffic, in build/guest.
 guest: deps-vm
 	@tools/testbed/vm/fetch-userland
 	@$(MAKE) -s -C tc O=$(CURDIR)/build/guest/tc CC=$(PINNED)gcc-12
-	@for dir in tools/voipcall tools/testbed/traffic tools/lab/bpf; do \
+	@for dir in tools/voipcall tools/abemon tools/testbed/traffic tools/lab/bpf; do \
 		$(MAKE) -s -C $$dir BUILD=$(CURDIR)/build/guest CC=$(PINNED)gcc-12 \
+			SYSROOT=$(PINNED)../root \
 			BPF_CC=$(PINNED)bpf-gcc BPF_OBJCOPY=$(PINNED)bpf-objcopy || exit; \
 	done
 
@@ -188,6 +190,7 @@ install: may-install all
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/linux $(HEADERS)
 	$(MAKE) -C tc install
 	$(MAKE) -C tools/voipcall install
+	$(MAKE) -C tools/abemon install
 
 # For the same KDIR, or RELEASE where that has gone, DESTDIR and PREFIX. A module in use
 # goes on until it is removed.
@@ -199,6 +202,7 @@ uninstall: may-install
 	rm -f $(patsubst %,$(DESTDIR)$(PREFIX)/include/linux/%,$(notdir $(HEADERS)))
 	$(MAKE) -C tc uninstall
 	$(MAKE) -C tools/voipcall uninstall
+	$(MAKE) -C tools/abemon uninstall
 
 clean:
 	@mkdir -p build

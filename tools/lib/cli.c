@@ -7,11 +7,16 @@
 #include "cli.h"
 #include "clock.h"
 
+/* To be called before a complaint is written, so that it is seen; NULL: nothing. */
+void (*before_complaint)(void);
+
 static void say(const char *fmt, va_list ap, const char *tail)
 {
 	char text[512];
 
 	vsnprintf(text, sizeof(text), fmt, ap);
+	if (before_complaint)
+		before_complaint();
 	fprintf(stderr, "%s: %s%s\n", program_invocation_short_name, text, tail);
 }
 
@@ -63,36 +68,47 @@ void usage(const char *fmt, ...)
 }
 
 /**
- * next_option - take the next option of a command line without other words
+ * next_option_among_words - take the next option of a command line
  * @argc:	of main()
  * @argv:	of main()
  * @options:	of getopt_long(), all of them long, ids from 1 on
  * @help:	what --help prints, if there is such an option
  * @name:	set to the option's name, without --
  *
- * Return: the option's id, and 0 at the end; --help ends the program, and what is wrong
- * or has no value does so with 2.
+ * Return: the option's id, and 0 at the end, where the other words are those from optind on;
+ * --help ends the program, and what is wrong or has no value does so with 2.
  */
-int next_option(int argc, char **argv, const struct option *options, const char *help,
-		const char **name)
+int next_option_among_words(int argc, char **argv, const struct option *options,
+			    const char *help, const char **name)
 {
-	int index = -1, at = optind, id;
+	int index = -1, id;
 
 	id = getopt_long(argc, argv, ":", options, &index);
+	/* Of several short ones in a word, getopt_long() says which. */
+	if (id == '?' && optopt > ' ' && optopt < 127)
+		usage("-%c: unknown option", optopt);
 	if (id == '?')
-		usage("%s: unknown option", argv[at]);
+		usage("%s: unknown option", argv[optind - 1]);
 	if (id == ':')
-		usage("%s: its value is missing", argv[at]);
-	if (id == -1) {
-		if (optind < argc)
-			usage("%s: not expected", argv[optind]);
+		usage("%s: its value is missing", argv[optind - 1]);
+	if (id == -1)
 		return 0;
-	}
 	*name = options[index].name;
 	if (!strcmp(*name, "help")) {
 		fputs(help, stdout);
 		exit(0);
 	}
+	return id;
+}
+
+/* The same where there are no other words. */
+int next_option(int argc, char **argv, const struct option *options, const char *help,
+		const char **name)
+{
+	int id = next_option_among_words(argc, argv, options, help, name);
+
+	if (!id && optind < argc)
+		usage("%s: not expected", argv[optind]);
 	return id;
 }
 

@@ -24,11 +24,15 @@ noreturn void die(const char *fmt, ...) __printf(1, 2);
 noreturn void die_error(int err, const char *fmt, ...) __printf(2, 3);
 noreturn void usage(const char *fmt, ...) __printf(1, 2);
 
+extern void (*before_complaint)(void);
+
 /* die_error() with errno. */
 #define die_errno(...)	die_error(errno, __VA_ARGS__)
 
 struct option;
 
+int next_option_among_words(int argc, char **argv, const struct option *options,
+			    const char *help, const char **name);
 int next_option(int argc, char **argv, const struct option *options, const char *help,
 		const char **name);
 
