@@ -484,11 +484,17 @@ def binned_rate(data, flows, start=None, until=None, link=None):
     return float(rows.mean()) * 8 / 1e3 / width
 
 
-def cov_time(data, flows, start=None, until=None, link=None):
+def cov_time(data, flows, start=None, until=None, link=None, without=0):
     """CoV_time of [TRANS00] 3.1.1: standard deviation over mean of what a flow sends in a bin (`bins`), from the warm-up on;
-    a flow's mean."""
-    rows, _ = data.binned(flows, "bytes", start, until, link)
-    return mean([float(row.std() / row.mean()) if row.any() else None for row in rows])
+    a flow's mean. `without`: and but for so long after each bin in which it sends nothing, as after time-outs."""
+    rows, width = data.binned(flows, "bytes", start, until, link)
+    n = round(seconds(without) / width)
+    found = []
+    for row in rows:
+        stalled = np.convolve(row == 0, np.ones(n + 1))[: len(row)] if n else np.zeros(len(row))
+        left = row[stalled == 0]
+        found.append(float(left.std() / left.mean()) if left.any() else None)
+    return mean(found)
 
 
 def cov_lf(data, flows, window, start=None, until=None, link=None):
