@@ -202,6 +202,26 @@ static void decode_copy(struct reading *reading, const struct nlmsghdr *from, si
 	free(copy);
 }
 
+/* The last attribute says that it is longer than the message. */
+static void test_overlong(void)
+{
+	struct tcmsg tcm = { .tcm_ifindex = 1 };
+	struct nl_msg *msg = nlmsg_alloc_simple(RTM_NEWQDISC, 0);
+	struct reading reading = { 0 };
+	struct nlattr *nest, *last;
+
+	nlmsg_append(msg, &tcm, sizeof(tcm), NLMSG_ALIGNTO);
+	nla_put_string(msg, TCA_KIND, "abe");
+	nest = nla_nest_start(msg, TCA_OPTIONS);
+	last = nla_reserve(msg, TCA_ABE_RATE, 0);
+	last->nla_len += sizeof(__u64);
+	nla_nest_end(msg, nest);
+	decode_copy(&reading, nlmsg_hdr(msg), nlmsg_hdr(msg)->nlmsg_len);
+	ok(reading.qdiscs == 1 && !reading.qdisc[0]->option.known, "an attribute beyond the end");
+	nlmsg_free(msg);
+	free_reading(&reading);
+}
+
 static void test_damaged(void)
 {
 	struct said said = today();
@@ -521,6 +541,7 @@ int main(void)
 {
 	ok(setlocale(LC_CTYPE, "C.UTF-8"), "a locale");
 	test_decode();
+	test_overlong();
 	test_damaged();
 	test_rules();
 	test_history();

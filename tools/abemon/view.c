@@ -434,6 +434,9 @@ void view_add(struct reading *reading)
 		return;
 	}
 	for (const struct history *h = view.all; h; h = h->next) {
+		/* What it said last has been printed. */
+		if (h->missed)
+			continue;
 		clear(page);
 		put_qdisc(page, h);
 		for (unsigned int i = 0; i < page->lines; i++)
