@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <linux/gen_stats.h>
@@ -18,7 +19,9 @@
 #include <netlink/attr.h>
 #include <netlink/msg.h>
 #include "../../tools/lib/cli.h"
+#include "metrics.h"
 #include "netlink.h"
+#include "replay.h"
 #include "rules.h"
 #include "view.h"
 
@@ -439,6 +442,304 @@ static void test_names(void)
 	free_reading(&reading);
 }
 
+/* A qdisc of which everything is known; amounts have a fraction that JSON can tell. */
+static void get_all(struct reading *reading, unsigned int unit)
+{
+	static const struct field *const tables[] = {
+		basic_fields, option_fields, stat_fields, colour_fields, colour_fields
+	};
+	struct said said = today();
+	struct sample *s;
+
+	get(reading, &said, 1234567890123456000LL);
+	s = reading->qdisc[0];
+	for (unsigned int i = 0; i < ARRAY_SIZE(tables); i++) {
+		struct numbers *numbers = i == 0 ? &s->basic : i == 1 ? &s->option : i == 2 ? &s->stat :
+					  &s->colour[i - 3];
+
+		for (const struct field *field = tables[i]; field->name; field++) {
+			__u64 value = random();
+
+			if (field->form == FORM_NAME)
+				value %= 2;
+			else if (field->form == FORM_Q32)
+				value = value << 24 & ~0ULL << 16;
+			else if (field->form == FORM_COUNT)
+				value *= value;
+			set(numbers, field->attr, value);
+		}
+	}
+	set(&s->option, TCA_ABE_UNIT, unit);
+	set(&s->stat, TCA_ABE_STATS_UNIT, unit);
+	/* Bits that no name stands for are not written. */
+	set(&s->option, TCA_ABE_FLAGS, TCA_ABE_F_GENTLE | TCA_ABE_F_ECN | TCA_ABE_F_SPLIT_GSO);
+	for (unsigned int i = 0; i < TCA_ABE_SOJOURNS; i++)
+		s->sojourn[BLUE][i] = random();
+}
+
+/* A file with that text; its name is the same each time. */
+static const char *file_with(const char *text, size_t size)
+{
+	static char name[32];
+	static int fd = -1;
+
+	if (fd < 0) {
+		fd = memfd_create("file", 0);
+		snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	}
+	if (ftruncate(fd, 0) || pwrite(fd, text, size, 0) != (ssize_t)size)
+		die_errno("%s", name);
+	return name;
+}
+
+static bool are_equal(const struct numbers *a, const struct numbers *b)
+{
+	for (unsigned int attr = 0; attr < ATTRS; attr++)
+		if ((a->known ^ b->known) >> attr & 1 ||
+		    (a->known >> attr & 1 && a->value[attr] != b->value[attr]))
+			return false;
+	return true;
+}
+
+static bool is_wanted(const char *dev)
+{
+	return !strcmp(dev, "lo");
+}
+
+static void test_replay(void)
+{
+	struct reading reading = { 0 }, again = { .wanted = is_wanted };
+	const struct sample *s, *t;
+	char *text, *second;
+	FILE *f;
+	size_t size;
+
+	for (unsigned int unit = 0; unit <= TCA_ABE_UNIT_PACKETS; unit++) {
+		f = open_memstream(&text, &size);
+		get_all(&reading, unit);
+		write_json(f, &reading);
+		strcpy(reading.qdisc[0]->dev, "other");
+		write_json(f, &reading);
+		reading.time -= 3600 * S;
+		strcpy(reading.qdisc[0]->dev, "lo");
+		write_json(f, &reading);
+		fclose(f);
+		open_replay(file_with(text, size));
+		ok(read_replay(&again) && again.qdiscs == 1 && again.time == 1234567890123456000LL,
+		   "unit %u: a recording is read", unit);
+		s = reading.qdisc[0];
+		t = again.qdisc[0];
+		second = written(&again, write_json);
+		ok(!strncmp(second, text, strlen(second)) && text[strlen(second)] == '\n',
+		   "and written as it was: %s", second);
+		free(second);
+		/* What has no key where the unit is packets. */
+		if (unit != TCA_ABE_UNIT_PACKETS)
+			ok(are_equal(&s->stat, &t->stat), "the same statistics");
+		ok(are_equal(&s->basic, &t->basic) && are_equal(&s->option, &t->option) &&
+		   are_equal(&s->colour[GREEN], &t->colour[GREEN]) &&
+		   are_equal(&s->colour[BLUE], &t->colour[BLUE]) &&
+		   !memcmp(s->sojourn[BLUE], t->sojourn[BLUE], sizeof(*s->sojourn)),
+		   "the same numbers");
+		ok(s->handle == t->handle && s->parent == t->parent && t->ifindex == 1,
+		   "the same qdisc");
+		ok(read_replay(&again) && !again.qdiscs, "another device's is not wanted");
+		ok(read_replay(&again) && again.qdiscs == 1 && again.qdisc[0]->ifindex == 1 &&
+		   again.time == reading.time && again.clock == 1234567890123456000LL,
+		   "the clock was set back: time does not go back");
+		ok(!read_replay(&again), "its end");
+		close_replay();
+		free(text);
+	}
+	free_reading(&reading);
+	free_reading(&again);
+}
+
+/* What it says of a file; "": it is one that can be read. NULL: it crashed. */
+static const char *read_all(const char *path)
+{
+	static char said[1000];
+	struct reading reading = { 0 };
+	int pipes[2], status;
+	ssize_t n;
+	pid_t child;
+
+	fflush(stdout);
+	if (pipe(pipes))
+		return NULL;
+	child = fork();
+	if (!child) {
+		dup2(pipes[1], STDERR_FILENO);
+		open_replay(path);
+		while (read_replay(&reading))
+			;
+		_exit(0);
+	}
+	close(pipes[1]);
+	n = read(pipes[0], said, sizeof(said) - 1);
+	close(pipes[0]);
+	if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) > 1 ||
+	    n < 0)
+		return NULL;
+	said[n] = '\0';
+	return said;
+}
+
+static void test_replay_damaged(void)
+{
+	static const struct {
+		const char *text, *says;
+	} bad[] = {
+		{ "what is it?\n", "line 1: unexpected character" },
+		{ "{}\n", "line 1: not of abemon" },
+		{ "[1]\n", "line 1: not of abemon" },
+		{ "{\"qdiscs\":[]}\n", "line 1: not of abemon" },
+		{ "{\"time\":1,\"qdiscs\":[]}\n{\"time\":\"1\",\"qdiscs\":[]}\n", "line 2: \"time\" is" },
+		{ "{\"time\":1,\"qdiscs\":[7]}\n", "\"qdiscs\" is" },
+		{ "{\"time\":1,\"qdiscs\":[{}]}\n", "\"dev\" is" },
+		{ "{\"time\":1,\"qdiscs\":[{\"dev\":\"a\"}]}\n", "\"handle\" is" },
+		{ "{\"time\":1,\"qdiscs\":[{\"dev\":\"a\",\"handle\":\"1:\",\"parent\":\"root\",\"qlen\":-1}]}\n",
+		  "\"qlen\" is" },
+		{ "{\"time\":1,\"qdiscs\":[{\"dev\":\"a\",\"handle\":\"1:\",\"parent\":\"root\",\"alpha\":\"x\"}]}\n",
+		  "\"alpha\" is" },
+		{ "{\"time\":1,\"qdiscs\":[{\"dev\":\"a\",\"handle\":\"1:\",\"parent\":\"root\",\"green\":{\"sojourn\":[1,-2]}}]}\n",
+		  "\"sojourn\" is" },
+		{ "{\"time\":1,\"qdiscs\":[]}\n{\"time\":2,\"qdi", "line 2: cut off" },
+		{ "", "" },
+		{ "{\"time\":1,\"qdiscs\":[{\"dev\":\"a much longer name than there is\",\"handle\":\"1:\",\"parent\":\":2\","
+		  "\"options\":{\"unit\":\"furlongs\",\"weight\":\"auto\",\"new\":[1]},\"blue\":{\"sojourn\":[1]}}]}\n", "" },
+	};
+	struct reading reading = { 0 };
+	unsigned int crashes = 0, lines = 0;
+	const char *said;
+	char *text;
+	size_t size;
+	FILE *f;
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(bad); i++) {
+		said = read_all(file_with(bad[i].text, strlen(bad[i].text)));
+		ok(said && (*bad[i].says ? !!strstr(said, bad[i].says) : !*said) && count(said, '\n') <= 1,
+		   "damage %u: \"%s\", %.*s", i, bad[i].says, said ? (int)strcspn(said, "\n") : 0, said);
+	}
+	said = read_all("/dev/zero");
+	ok(said && strstr(said, "/dev/zero, line 1: not of abemon"), "/dev/zero");
+	said = read_all("/");
+	ok(said && strstr(said, "/: Is a directory"), "a directory");
+	said = read_all("/nonexistent");
+	ok(said && strstr(said, "/nonexistent: No such file"), "no file");
+
+	f = open_memstream(&text, &size);
+	get_all(&reading, TCA_ABE_UNIT_TIME);
+	write_json(f, &reading);
+	fclose(f);
+	for (unsigned int i = 0; i < 300; i++) {
+		char *copy = memcpy(malloc(size), text, size);
+
+		if (i < 100)
+			copy[size * i / 100] = '\n';
+		else
+			for (unsigned int j = 0; j < 1 + i % 3; j++)
+				copy[random() % size] = i % 2 ? random() : "0{}[]\",:-9e"[random() % 12];
+		said = read_all(file_with(copy, size));
+		crashes += !said;
+		lines += said && count(said, '\n') > 1;
+		free(copy);
+	}
+	ok(!crashes && !lines, "300 damaged files: %u crashes, %u said more than a line", crashes, lines);
+	free(text);
+	free_reading(&reading);
+}
+
+static char *metrics_of(const struct reading *reading, bool open)
+{
+	size_t size;
+	char *text;
+	FILE *f = open_memstream(&text, &size);
+
+	write_metrics(f, reading, open);
+	fclose(f);
+	return text;
+}
+
+/* Lines that are not comments. */
+static unsigned int samples(const char *text)
+{
+	unsigned int n = 0;
+
+	for (; *text; text = strchr(text, '\n') + 1)
+		n += *text != '#';
+	return n;
+}
+
+/* A number that --json has is among the metrics, too, unless it is a sum of such. */
+static void test_metrics_complete(void)
+{
+	static const char *const sums[] = { "bytes", "packets", "drops", "overlimits", "backlog", "qlen" };
+	const struct field *const tables[] = { basic_fields, stat_fields, colour_fields };
+	struct reading reading = { 0 };
+	struct said said = today();
+
+	get(&reading, &said, S);
+	for (unsigned int i = 0; i < ARRAY_SIZE(tables); i++)
+		for (const struct field *field = tables[i]; field->name; field++) {
+			struct sample *s = reading.qdisc[0];
+			unsigned int n, is_sum = 0;
+			char *text;
+
+			for (unsigned int j = 0; i == 0 && j < ARRAY_SIZE(sums); j++)
+				is_sum |= !strcmp(field->name, sums[j]);
+			memset(&s->basic, 0, sizeof(*s) - offsetof(struct sample, basic));
+			set(i == 0 ? &s->basic : i == 1 ? &s->stat : &s->colour[BLUE], field->attr, 7);
+			text = metrics_of(&reading, true);
+			n = samples(text);
+			ok(n == 2 - is_sum, "%s: %u sample besides the words", field->name, n - 1);
+			free(text);
+		}
+	free_reading(&reading);
+}
+
+static void test_metrics(void)
+{
+	struct reading reading = { 0 };
+	char *text;
+
+	get_all(&reading, TCA_ABE_UNIT_TIME);
+	strcpy(reading.qdisc[0]->dev, "a\"\\\n\xff");
+	set(&reading.qdisc[0]->colour[BLUE], TCA_ABE_COLOUR_DELAY_SUM, 12003456);
+	set(&reading.qdisc[0]->stat, TCA_ABE_STATS_ALPHA, 3 << 15);
+	text = metrics_of(&reading, true);
+#define LABELS	"device=\"a\\\"\\\\\\n\xef\xbf\xbd\",handle=\"10:\",parent=\"root\""
+	ok(strstr(text, "\nabe_delay_seconds_total{" LABELS ",colour=\"blue\"} 12.003456\n"), "seconds, labels");
+	ok(strstr(text, "# TYPE abe_alpha gauge\n# HELP abe_alpha ") && strstr(text, "\nabe_alpha{" LABELS "} 1.5\n"),
+	   "a ratio");
+	ok(strstr(text, "# TYPE abe_sent_bytes counter\n# UNIT abe_sent_bytes bytes\n# HELP abe_sent_bytes Bytes") &&
+	   strstr(text, "\nabe_sent_bytes_total{"), "a counter, in OpenMetrics");
+	ok(strstr(text, "\nabe_sojourn_seconds_bucket{" LABELS ",colour=\"green\",le=\"6.4e-05\"} 5\n") &&
+	   strstr(text, "le=\"0.000128\"} 9\n") && strstr(text, "le=\"1.048576\"} 12\n") &&
+	   strstr(text, "le=\"+Inf\"} 12\n"), "a histogram adds up");
+	ok(strstr(text, "\nabe_info{" LABELS ",unit=\"time\",") && strstr(text, "gentle=\"on\"") &&
+	   strstr(text, "flat=\"off\""), "words");
+	ok(strlen(text) > 6 && !strcmp(text + strlen(text) - 6, "# EOF\n"), "it has an end");
+	ok(strstr(text, "\nabe_average_queue_bytes{") && !strstr(text, "\nabe_average_queue_packets{"),
+	   "amounts are bytes");
+	free(text);
+	text = metrics_of(&reading, false);
+	ok(strstr(text, "# TYPE abe_sent_bytes_total counter\n# HELP abe_sent_bytes_total Bytes") &&
+	   strstr(text, "# TYPE abe_info gauge\n") && !strstr(text, "# UNIT") && !strstr(text, "# EOF"),
+	   "the older format");
+	free(text);
+	get_all(&reading, TCA_ABE_UNIT_PACKETS);
+	text = metrics_of(&reading, true);
+	ok(!strstr(text, "\nabe_average_queue_bytes{") && strstr(text, "\nabe_average_queue_packets{") &&
+	   !strstr(text, "\nabe_limit_bytes{"), "amounts are packets");
+	free(text);
+	reading.qdiscs = 0;
+	text = metrics_of(&reading, true);
+	ok(!samples(text), "no qdisc: no sample");
+	free(text);
+	free_reading(&reading);
+}
+
 static void test_hour(void)
 {
 	struct reading reading = { 0 };
@@ -546,6 +847,10 @@ int main(void)
 	test_rules();
 	test_history();
 	test_names();
+	test_replay();
+	test_replay_damaged();
+	test_metrics_complete();
+	test_metrics();
 	test_hour();
 	test_live();
 	return unit_end();

@@ -107,6 +107,14 @@ def differ(a, b, path=""):
     return [] if same else [f"{path}: {a!r} {b!r}"]
 
 
+def as_tc_says(said):
+    """Without what tc does not say."""
+    said = {k: v for k, v in said.items() if k != "dev"}
+    for colour in ("green", "blue"):
+        said[colour] = {k: v for k, v in said[colour].items() if k != "delay_sum"}
+    return said
+
+
 def flat(said):
     """The columns of --csv of what --json says."""
     row = {k: v for k, v in said.items() if not isinstance(v, dict) and k != "kind"}
@@ -119,9 +127,123 @@ def flat(said):
     return row
 
 
+def many(n):
+    """So many devices with abe, m0 and so on."""
+    lib.ip(*(f"link add m{i} up type dummy" for i in range(n)))
+    text = "".join(f"qdisc add dev m{i} root abe\n" for i in range(n))
+    run("tc -batch -", input=text)
+
+
+class Server:
+    """abemon --prometheus in the background."""
+
+    def __init__(self, *args, port=9187, addr="127.0.0.1"):
+        self.address = (addr, port)
+        where = f"[{addr}]" if ":" in addr else addr
+        self.process = subprocess.Popen(
+            ["abemon", "--prometheus", f"{where}:{port}", *args], stderr=subprocess.PIPE, text=True
+        )
+        for _ in range(100):
+            with contextlib.suppress(ConnectionRefusedError):
+                self.connect().close()
+                return
+            time.sleep(0.05)
+        raise RuntimeError("nobody listens")
+
+    def connect(self):
+        return socket.create_connection(self.address, timeout=30)
+
+    def ask(self, request):
+        """The bytes of an answer to these bytes."""
+        with self.connect() as s:
+            s.sendall(request)
+            return b"".join(iter(lambda: s.recv(65536), b""))
+
+    def get(self, path="/metrics", accept="application/openmetrics-text", method="GET"):
+        """Status, headers and text."""
+        answer = self.ask(
+            f"{method} {path} HTTP/1.1\r\nHost: a\r\nAccept: {accept}\r\n\r\n".encode()
+        )
+        head, _, text = answer.decode().partition("\r\n\r\n")
+        status, *fields = head.split("\r\n")
+        headers = {k.lower(): v for k, _, v in (f.partition(": ") for f in fields)}
+        return int(status.split()[1]), headers, text
+
+    def scrape(self):
+        """Samples by name and labels."""
+        _, _, text = self.get()
+        samples = {}
+        for line in text.splitlines():
+            if line.startswith("#"):
+                continue
+            name, labels, value = re.fullmatch(r"(\w+)\{(.*)\} (\S+)", line).groups()
+            key = name, tuple(sorted(re.findall(r'(\w+)="([^"]*)"', labels)))
+            if key in samples:
+                raise RuntimeError(f"twice: {line}")
+            samples[key] = float(value)
+        return samples
+
+    def end(self):
+        self.process.terminate()
+        self.process.stderr.close()
+        return self.process.wait(timeout=10)
+
+
+# Samples of a qdisc and of a colour, by the keys of --json.
+OF_QDISC = {
+    "abe_alpha": ("alpha", 1),
+    "abe_offset_seconds": ("offset", 1e-6),
+    "abe_probability_ratio": ("probability", 1),
+    "abe_updates_total": ("updates", 1),
+    "abe_drain_rate_bytes_per_second": ("drain_rate", 1),
+    "abe_limit_bytes": ("limit_bytes", 1),
+    "abe_memory_used_bytes": ("memory_used", 1),
+}
+OF_COLOUR = {
+    "abe_arrived_packets_total": ("arrived", 1),
+    "abe_sent_packets_total": ("sent", 1),
+    "abe_sent_bytes_total": ("bytes", 1),
+    "abe_queued_packets": ("qlen", 1),
+    "abe_queued_bytes": ("backlog", 1),
+    "abe_marked_packets_total": ("marks", 1),
+    "abe_delay_seconds_total": ("delay_sum", 1e-6),
+    "abe_delay_max_seconds": ("delay_max", 1e-6),
+}
+
+
+def wrong_samples(samples, said):
+    """Those that --json says otherwise."""
+    ids = {"device": said["dev"], "handle": said["handle"], "parent": said["parent"]}
+    want = {}
+
+    def add(name, value, **labels):
+        want[name, tuple(sorted((ids | labels).items()))] = value
+
+    for name, (key, scale) in OF_QDISC.items():
+        if key in said:
+            add(name, said[key] * scale)
+    amount = "packets" if said["options"]["unit"] == "packets" else "bytes"
+    add(f"abe_average_queue_{amount}", said["average"])
+    for colour in ("green", "blue"):
+        c = said[colour]
+        for name, (key, scale) in OF_COLOUR.items():
+            add(name, c[key] * scale, colour=colour)
+        for stage in ("early", "late", "limit"):
+            add("abe_lost_packets_total", c[f"{stage}_drops"], colour=colour, stage=stage)
+        for i in range(16):
+            le = "+Inf" if i == 15 else f"{64e-6 * 2**i:.10g}"
+            add("abe_sojourn_seconds_bucket", sum(c["sojourn"][: i + 1]), colour=colour, le=le)
+    return [
+        (key, value, samples.get(key))
+        for key, value in want.items()
+        if key not in samples or abs(samples[key] - value) > 1e-6 * value + 1e-9
+    ]
+
+
 def test_frozen(t):
     """The same numbers as tc's, in all three units and with all there is to count."""
     port = Port()
+    server = Server()
     for spec in (
         "abe time limit 300ms min 1ms max 2ms ecn",
         "abe bytes limit 20kb green_limit 3kb min 2kb max 9kb weight 0.3 protect off gentle",
@@ -136,11 +258,10 @@ def test_frozen(t):
             before = qdisc("d0")
             (reading,) = readings("--once", "d0")
             rows = list(csv.DictReader(abemon("--csv", "--once").stdout.splitlines()))
+            scraped = server.scrape()
             if not differ(before, qdisc("d0")):
                 break
-        wrong = differ(
-            figures(before), {k: v for k, v in reading["qdiscs"][0].items() if k != "dev"}
-        )
+        wrong = differ(figures(before), as_tc_says(reading["qdiscs"][0]))
         t.ok(
             before["green"]["arrived"] + before["blue"]["arrived"] == 90
             and 0 < before["qlen"] < 90
@@ -150,6 +271,8 @@ def test_frozen(t):
         )
         t.ok(not wrong and len(reading["qdiscs"]) == 1, f"{spec}: as tc -s -j", wrong)
         t.ok(abs(reading["time"] - time.time()) < 60, "with the time")
+        wrong = wrong_samples(scraped, reading["qdiscs"][0])
+        t.ok(not wrong, f"{spec}: a scrape says the same", wrong)
         row = flat(reading["qdiscs"][0])
         got = {k: v for k, v in rows[0].items() if k != "time" and v != ""}
         t.ok(
@@ -162,6 +285,7 @@ def test_frozen(t):
             f"{spec}: --csv as --json",
             (got, row),
         )
+    server.end()
     text = abemon("--once").stdout
     t.ok(
         re.search(rf"^green +{before['green']['arrived']} ", text, re.MULTILINE)
@@ -204,6 +328,220 @@ def test_beat(t):
     t.ok(p.returncode == 1 and "d2: no qdisc there is abe" in p.stderr, "and one without", p)
     for port in ports:
         gone(port)
+
+
+def test_server(t):
+    """Scrapes, and clients that are broken, slow or many."""
+    for args, status, words in (
+        (("--prometheus", "0"), 2, "--prometheus 0: want"),
+        (("--prometheus", "65536"), 2, "want PORT"),
+        (("--prometheus", "a:9187"), 2, "want PORT"),
+        (("--prometheus", "::1:9187"), 2, "want PORT"),
+        (("--prometheus", "127.0.0.1:"), 2, "want PORT"),
+        (("--prometheus", "10.1.2.3:9187"), 1, "10.1.2.3:9187: Cannot assign requested address"),
+        (("--prometheus", "9187", "--json"), 2, "--prometheus goes with"),
+        (("--prometheus", "9187", "nodev"), 1, "nodev: no such device"),
+    ):
+        p = abemon(*args)
+        t.ok(
+            p.returncode == status and words in p.stderr and p.stderr.count("\n") == 1,
+            f"{' '.join(args)}: {status}, {words}",
+            p,
+        )
+    server = Server()
+    status, headers, text = server.get()
+    t.ok(status == 200 and text.endswith("# EOF\n"), "no abe: a scrape without samples", text)
+    ports = [Port(f"d{i}", f"10.9.{i}") for i in range(2)]
+    for port in ports:
+        port.fresh("abe")
+    t.ok(
+        {dict(labels)["device"] for _, labels in server.scrape()} == {"d0", "d1"},
+        "two of them, which came later",
+    )
+    t.ok(
+        headers["content-type"] == "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        "OpenMetrics",
+        headers,
+    )
+    status, headers, text = server.get(accept="*/*")
+    t.ok(
+        status == 200
+        and headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+        and "# TYPE abe_sent_bytes_total counter\n" in text
+        and "EOF" not in text,
+        "or the older format",
+        headers,
+    )
+    t.ok(server.get("/")[0] == 200, "/ says where they are")
+    t.ok(server.get("/other")[0] == 404, "another path: 404")
+    status, headers, _ = server.get(method="PUT")
+    t.ok(status == 405 and headers["allow"] == "GET, HEAD", "another method: 405", headers)
+    status, headers, text = server.get(method="HEAD")
+    t.ok(status == 200 and not text and int(headers["content-length"]) > 1000, "HEAD", headers)
+    p = abemon("--prometheus", "9187")
+    t.ok(
+        p.returncode == 1 and p.stderr == "abemon: --prometheus 9187: Address already in use\n",
+        "the port is taken",
+        p,
+    )
+    for request in (
+        b"what?\r\n\r\n",
+        b"GET /metrics\r\n\r\n",
+        os.urandom(5000) + b"\r\n\r\n",
+        b"GET /" + b"x" * 100000 + b" HTTP/1.1\r\n\r\n",
+        b"\r\n" * 1000,
+    ):
+        with contextlib.suppress(ConnectionError):
+            server.ask(request)
+    t.ok(server.get()[0] == 200, "broken requests do no harm")
+
+    def look(text, seconds):
+        began = time.monotonic()
+        try:
+            status = server.get()[0]
+        except OSError as e:
+            status = e
+        took = time.monotonic() - began
+        t.ok(status == 200 and took < seconds, f"{text}: answered in {seconds} s", (status, took))
+
+    silent = [server.connect() for _ in range(150)]
+    look("150 who say nothing", 0.5)
+    for s in silent:
+        s.sendall(b"GET /metrics HTT")
+    look("and half of a request", 0.5)
+    # one who goes on all the time does not stay longer for that
+    began, ended = time.monotonic(), None
+    for _ in range(30):
+        time.sleep(0.5)
+        try:
+            silent[0].sendall(b"P")
+        except OSError:
+            ended = time.monotonic() - began
+            break
+    t.ok(ended and ended < 13, "who trickles is let go", ended)
+    for s in silent:
+        s.close()
+    silent = [server.connect() for _ in range(400)]
+    look("400 who say nothing: when those before have had their time", 25)
+    for s in silent:
+        s.close()
+    # who asks and does not read: the answer of two qdiscs fits into buffers, of many it does not
+    many(200)
+    deaf = []
+    for _ in range(20):
+        s = socket.socket()
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        s.connect(server.address)
+        s.sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")
+        deaf.append(s)
+    look("20 who do not read", 5)
+    time.sleep(12)
+    fds = len(os.listdir(f"/proc/{server.process.pid}/fd"))
+    t.ok(fds < 15, "they are let go, too", fds)
+    for s in deaf:
+        s.close()
+    lib.ip(*(f"link del m{i}" for i in range(200)))
+    t.ok(server.end() == -signal.SIGTERM, "SIGTERM ends it")
+    server = Server("d1", addr="::1")
+    t.ok(
+        {dict(labels)["device"] for _, labels in server.scrape()} == {"d1"},
+        "one device, on an IPv6 address",
+    )
+    server.end()
+    for port in ports:
+        gone(port)
+
+
+def test_record(t):
+    """What is recorded is what was seen, and the same when it is replayed."""
+    port = Port()
+    port.fresh("abe packets limit 40 green_limit 5 min 5 max 15", "open")
+    port.batch("qdisc change dev d0 root handle 1: tbf rate 400kbit burst 1514 limit 1000000")
+    screen = Screen(["abemon", "--record", "/tmp/record", "--interval", "250ms"], 26, 90)
+    for _ in range(60):
+        port.send(2, 1000)
+        port.send(1, 200, GREEN, gap=0.05)
+    screen.watch(0.6)
+    shown = screen.text()
+    os.write(screen.master, b"q")
+    screen.process.wait(timeout=10)
+    screen.close()
+    with open("/tmp/record", encoding="utf-8") as f:
+        lines = f.readlines()
+    t.ok(
+        len(lines) > 10 and json.loads(lines[-1])["qdiscs"][0]["blue"]["sent"] == 120,
+        "a recording beside the view",
+        len(lines),
+    )
+    blue = json.loads(lines[-1])["qdiscs"][0]["blue"]
+    t.ok(
+        abs(blue["delay_sum"] - blue["delay_mean"] * 120) < 1 and blue["delay_max"] > 0,
+        "delays are summed up",
+        blue,
+    )
+    again = abemon("--replay", "/tmp/record", "--json").stdout.splitlines(keepends=True)
+    t.ok(again == lines, "as JSON it is the same again")
+    rows = list(csv.DictReader(abemon("--csv", "--replay", "/tmp/record").stdout.splitlines()))
+    t.ok(
+        len(rows) == len(lines) and rows[-1]["blue_sent"] == "120", "as a table it has a line each"
+    )
+    t.ok(
+        not abemon("--replay", "/tmp/record", "--json", "d1").stdout.count('"dev"'),
+        "of another device nothing",
+    )
+    t.ok("\ngreen" in abemon("--replay", "/tmp/record").stdout, "as text")
+    screen = Screen(["abemon", "--replay", "/tmp/record", "--speed", "10"], 26, 90)
+    began = time.monotonic()
+    while "the end" not in screen.text() and time.monotonic() - began < 10:
+        screen.watch(0.05)
+    took = time.monotonic() - began
+    screen.watch(0.3)
+    # the notice takes a line; curves begin with whole slots
+    lines = screen.lines()[1:]
+    t.ok(0.2 < took < 1, f"on a terminal, ten times as fast: {took:.2f} s for 3.6")
+    t.ok(
+        [x for x in lines if x.startswith(("green", "blue"))]
+        == [x for x in shown.splitlines() if x.startswith(("green", "blue"))],
+        "the view is the same",
+        "\n".join([*lines, shown]),
+    )
+    os.write(screen.master, b"q")
+    t.ok(screen.process.wait(timeout=10) == 0, "q ends it")
+    screen.close()
+    for args, status, words in (
+        (("--replay", "/tmp/none"), 1, "/tmp/none: No such file"),
+        (("--replay", "/dev/null"), 1, "/dev/null: nothing is in it"),
+        (("--replay", sys.executable), 1, f"{sys.executable}, line 1: not of abemon"),
+        (("--replay", "/tmp/record", "--interval", "1s"), 2, "--replay does not go with"),
+        (("--speed", "2"), 2, "--speed is for --replay"),
+        (("--replay", "/tmp/record", "--speed", "0"), 2, "--speed 0: want"),
+        (("--record", "/none/file"), 1, "/none/file: No such file"),
+        (("--record", "/dev/full"), 1, "/dev/full: No space left on device"),
+        (("--advise", "10mbit", "--once"), 2, "--advise stands alone"),
+        (("--advise", "10"), 2, "want a rate from 64kbit to 400gbit"),
+        (("--advise", "10mbit", "11s"), 2, "want a time from 1us to 10s"),
+        (("--advise", "10mbit", "1s", "a;b"), 2, "want the name of a device"),
+    ):
+        p = abemon(*args)
+        t.ok(
+            p.returncode == status and words in p.stderr and p.stderr.count("\n") == 1,
+            f"{' '.join(args)}: {status}, {words}",
+            p,
+        )
+    server = Server("--replay", "/tmp/record")
+    got = [server.get() for _ in range(len(again) + 1)]
+    sent = [
+        re.search(r'abe_sent_packets_total\{.*colour="blue"\} (\d+)', text)[1]
+        for _, _, text in got[:-1]
+    ]
+    t.ok(
+        sent == [str(json.loads(x)["qdiscs"][0]["blue"]["sent"]) for x in again],
+        "served, each scrape is the next reading",
+        sent,
+    )
+    t.ok(got[-1][0] == 503 and "come to its end" in got[-1][2], "and then there is none", got[-1])
+    server.end()
+    gone(port)
 
 
 class Watch:
@@ -504,10 +842,7 @@ def seconds_of_dumps(n):
 
 def test_cost(t):
     """64 qdiscs each 10 ms: most of the time is the kernel's, for writing its numbers out."""
-    for i in range(64):
-        run(f"ip link add m{i} type dummy")
-        run(f"ip link set m{i} up")
-        run(f"tc qdisc add dev m{i} root abe")
+    many(64)
     screen = Screen(["abemon", "--interval", "10ms"], 50, 100)
     screen.watch(2)
 
@@ -528,8 +863,7 @@ def test_cost(t):
     os.write(screen.master, b"q")
     screen.process.wait(timeout=10)
     screen.close()
-    for i in range(64):
-        run(f"ip link del m{i}")
+    lib.ip(*(f"link del m{i}" for i in range(64)))
 
 
 def main():

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <locale.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -16,12 +17,16 @@
 #include "../lib/cli.h"
 #include "../lib/clock.h"
 #include "../lib/fds.h"
+#include "advise.h"
 #include "netlink.h"
+#include "replay.h"
 #include "sample.h"
+#include "server.h"
 #include "view.h"
 
 static const char help_text[] =
 "usage: abemon [OPTION...] [DEV...]\n"
+"       abemon --advise RATE [RTT [DEV]]\n"
 "\n"
 "Show what each qdisc abe on the devices DEV does, or on all devices: on a terminal as\n"
 "a view that is drawn anew, which q ends, otherwise as lines.\n"
@@ -32,28 +37,47 @@ static const char help_text[] =
 "  --json           each reading as a line with a JSON object, with the keys of\n"
 "                   tc -s -j qdisc show\n"
 "  --csv            each qdisc of each reading as a line of comma-separated values\n"
+"  --record FILE    besides, write the readings to FILE, as --json does\n"
+"  --replay FILE    take the readings from such a file\n"
+"  --speed X        with --replay on a terminal: X times as fast, 0.01 to 1000 (1)\n"
+"  --prometheus [ADDR:]PORT\n"
+"                   serve http://ADDR:PORT/metrics (127.0.0.1): a reading for each scrape\n"
+"  --advise RATE    print what to type for a link of that rate, and why: RATE as 20mbit,\n"
+"                   RTT as 50ms (100ms)\n"
 "  --help           this text\n"
 "\n"
 "Exit: 0 well, 1 something failed or there is no abe, 2 wrong usage.\n";
 
-enum option_id { OPT_HELP = 1, OPT_ONCE, OPT_COUNT, OPT_INTERVAL, OPT_JSON, OPT_CSV };
+enum option_id {
+	OPT_HELP = 1, OPT_ONCE, OPT_COUNT, OPT_INTERVAL, OPT_JSON, OPT_CSV, OPT_RECORD, OPT_REPLAY,
+	OPT_SPEED, OPT_PROMETHEUS, OPT_ADVISE
+};
 
 static const struct option long_options[] = {
 	FLAG("help", OPT_HELP), FLAG("once", OPT_ONCE), ARG("count", OPT_COUNT),
-	ARG("interval", OPT_INTERVAL), FLAG("json", OPT_JSON), FLAG("csv", OPT_CSV), { 0 }
+	ARG("interval", OPT_INTERVAL), FLAG("json", OPT_JSON), FLAG("csv", OPT_CSV),
+	ARG("record", OPT_RECORD), ARG("replay", OPT_REPLAY), ARG("speed", OPT_SPEED),
+	ARG("prometheus", OPT_PROMETHEUS), ARG("advise", OPT_ADVISE), { 0 }
 };
 
 #define FAILURES	5	/* in a row that end the program */
 
 enum output { OUTPUT_VIEW, OUTPUT_JSON, OUTPUT_CSV };
 
+/* Replayed, a longer pause is no longer than this. */
+#define LONGEST_PAUSE	(10 * NSEC_PER_SEC)
+
 static struct {
 	enum output	output;
 	long long	count;		/* readings; 0: no end */
-	__s64		interval;	/* ns */
+	__s64		interval;	/* ns; 0: not given */
+	const char	*record, *replay, *prometheus, *advise;
+	double		speed;		/* 0: not given */
 	char		(*dev)[IF_NAMESIZE];
 	int		devs;		/* 0: all */
-} cfg = { .interval = NSEC_PER_SEC };
+	FILE		*recording;
+	struct nl_sock	*sock;
+} cfg;
 
 static __s64 get_interval(const char *text)
 {
@@ -85,6 +109,19 @@ static void get_count(long long count)
 	cfg.count = count;
 }
 
+static void check_options(void)
+{
+	if (cfg.advise && (cfg.output || cfg.count || cfg.interval || cfg.record || cfg.replay ||
+			   cfg.speed || cfg.prometheus))
+		usage("--advise stands alone");
+	if (cfg.prometheus && (cfg.output || cfg.count || cfg.interval || cfg.record || cfg.speed))
+		usage("--prometheus goes with --replay and devices only");
+	if (cfg.replay && (cfg.interval || cfg.record))
+		usage("--replay does not go with --interval and --record");
+	if (cfg.speed && !cfg.replay)
+		usage("--speed is for --replay");
+}
+
 static void get_options(int argc, char **argv)
 {
 	const char *name;
@@ -107,8 +144,26 @@ static void get_options(int argc, char **argv)
 		case OPT_CSV:
 			get_output(OUTPUT_CSV);
 			break;
+		case OPT_RECORD:
+			cfg.record = optarg;
+			break;
+		case OPT_REPLAY:
+			cfg.replay = optarg;
+			break;
+		case OPT_SPEED:
+			cfg.speed = get_real(name, optarg, 0.01, 1000);
+			break;
+		case OPT_PROMETHEUS:
+			cfg.prometheus = optarg;
+			break;
+		case OPT_ADVISE:
+			cfg.advise = optarg;
+			break;
 		}
 	}
+	check_options();
+	if (cfg.advise)
+		return;
 	cfg.devs = argc - optind;
 	for (int i = 0; i < cfg.devs; i++)
 		if (!*argv[optind + i] || strlen(argv[optind + i]) >= IF_NAMESIZE)
@@ -123,8 +178,13 @@ static void find_devices(char **words)
 	if (!cfg.dev)
 		die("no memory for %d names", cfg.devs);
 	for (int i = 0; i < cfg.devs; i++) {
-		unsigned int index = if_nametoindex(words[i]);
+		unsigned int index = cfg.replay ? 0 : if_nametoindex(words[i]);
 
+		/* What a recording is of is not here. */
+		if (cfg.replay) {
+			strcpy(cfg.dev[i], words[i]);
+			continue;
+		}
 		if (!index || !if_indextoname(index, cfg.dev[i]))
 			die("%s: no such device", words[i]);
 	}
@@ -155,6 +215,12 @@ static void check_devices(const struct reading *reading)
 
 static void show(struct reading *reading)
 {
+	if (cfg.recording) {
+		write_json(cfg.recording, reading);
+		/* As it is wanted most when something goes wrong. */
+		if (fflush(cfg.recording) || ferror(cfg.recording))
+			die_errno("%s", cfg.record);
+	}
 	switch (cfg.output) {
 	case OUTPUT_JSON:
 		write_json(stdout, reading);
@@ -188,56 +254,149 @@ static bool wait_for(int timer)
 	}
 }
 
-int main(int argc, char **argv)
+static void set_timer(int timer, __s64 first, __s64 interval)
 {
-	struct itimerspec beat = { 0 };
-	struct reading reading = { .wanted = is_wanted };
-	unsigned int failures = 0;
-	struct nl_sock *sock;
-	const char *wrong;
-	int timer;
+	const struct itimerspec beat = {
+		.it_value = { first / NSEC_PER_SEC, first % NSEC_PER_SEC },
+		.it_interval = { interval / NSEC_PER_SEC, interval % NSEC_PER_SEC },
+	};
 
-	occupy_standard_fds();
-	setlocale(LC_CTYPE, "");
-	get_options(argc, argv);
-	find_devices(argv + optind);
-	sock = open_netlink();
-	wrong = read_qdiscs(sock, &reading);
-	if (wrong)
-		die("netlink: %s", wrong);
-	check_devices(&reading);
+	if (timerfd_settime(timer, 0, &beat, NULL))
+		die_errno("timerfd_settime");
+}
+
+static int create_timer(void)
+{
+	int timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+
+	if (timer < 0)
+		die_errno("timerfd_create");
+	return timer;
+}
+
+/* A reading from the kernel, with a new socket after one that failed. */
+static const char *take(struct reading *reading)
+{
+	const char *wrong;
+
+	if (!cfg.sock)
+		cfg.sock = open_netlink();
+	wrong = read_qdiscs(cfg.sock, reading);
+	if (wrong) {
+		close_netlink(cfg.sock);
+		cfg.sock = NULL;
+	}
+	return wrong;
+}
+
+static void start_output(__s64 interval)
+{
 	if (cfg.output == OUTPUT_CSV)
 		write_csv_head(stdout);
 	if (cfg.output == OUTPUT_VIEW)
-		view_start(cfg.count != 1, cfg.interval);
+		view_start(cfg.count != 1, interval);
+}
 
-	timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	if (timer < 0)
-		die_errno("timerfd_create");
-	beat.it_interval.tv_sec = cfg.interval / NSEC_PER_SEC;
-	beat.it_interval.tv_nsec = cfg.interval % NSEC_PER_SEC;
-	beat.it_value = beat.it_interval;
-	if (timerfd_settime(timer, 0, &beat, NULL))
-		die_errno("timerfd_settime");
+static void watch(struct reading *reading)
+{
+	__s64 interval = cfg.interval ? cfg.interval : NSEC_PER_SEC;
+	const char *wrong = take(reading);
+	unsigned int failures = 0;
+	int timer;
+
+	if (wrong)
+		die("netlink: %s", wrong);
+	check_devices(reading);
+	if (cfg.record) {
+		cfg.recording = fopen(cfg.record, "we");
+		if (!cfg.recording)
+			die_errno("%s", cfg.record);
+	}
+	start_output(interval);
+	timer = create_timer();
+	set_timer(timer, interval, interval);
 	for (;;) {
 		if (!wrong)
-			show(&reading);
+			show(reading);
 		if (!wrong && cfg.count && !--cfg.count)
 			break;
 		if (!wait_for(timer))
 			break;
 		/* The kernel may be short of memory for a moment. */
-		wrong = read_qdiscs(sock, &reading);
+		wrong = take(reading);
 		failures = wrong ? failures + 1 : 0;
 		if (failures == FAILURES)
 			die("netlink: %s", wrong);
-		if (wrong) {
-			close_netlink(sock);
-			sock = open_netlink();
-		}
 	}
+	if (cfg.recording && fclose(cfg.recording))
+		die_errno("%s", cfg.record);
+}
+
+/* On a terminal at the pace of the recording, elsewhere as fast as it can be read. */
+static void replay(struct reading *reading)
+{
+	double speed = cfg.speed ? cfg.speed : 1;
+	int timer = create_timer();
+	bool more;
+
+	open_replay(cfg.replay);
+	if (!read_replay(reading))
+		die("%s: nothing is in it", cfg.replay);
+	start_output(NSEC_PER_SEC);
+	do {
+		__s64 before = reading->clock, pause;
+
+		show(reading);
+		if (cfg.count && !--cfg.count)
+			break;
+		more = read_replay(reading);
+		pause = more ? reading->clock - before : 0;
+		if (pause > LONGEST_PAUSE)
+			pause = LONGEST_PAUSE;
+		if (view_input() >= 0 && pause > 0) {
+			set_timer(timer, llround(fmax(pause / speed, 1)), 0);
+			if (!wait_for(timer))
+				break;
+		}
+	} while (more);
+	if (!more && view_input() >= 0) {
+		view_notice("this is the end of the recording");
+		set_timer(timer, 0, 0);
+		wait_for(timer);
+	}
+	close_replay();
+}
+
+static const char *take_replay(struct reading *reading)
+{
+	return read_replay(reading) ? NULL : "the recording has come to its end";
+}
+
+int main(int argc, char **argv)
+{
+	struct reading reading = { .wanted = is_wanted };
+
+	occupy_standard_fds();
+	setlocale(LC_CTYPE, "");
+	get_options(argc, argv);
+	if (cfg.advise) {
+		advise(cfg.advise, argc - optind, argv + optind);
+		return 0;
+	}
+	find_devices(argv + optind);
+	if (cfg.prometheus) {
+		int listening = open_server(cfg.prometheus);
+
+		if (cfg.replay)
+			open_replay(cfg.replay);
+		serve(listening, cfg.replay ? take_replay : take, &reading);
+	}
+	if (cfg.replay)
+		replay(&reading);
+	else
+		watch(&reading);
 	view_end();
-	close_netlink(sock);
+	close_netlink(cfg.sock);
 	free_reading(&reading);
 	free(cfg.dev);
 	return 0;

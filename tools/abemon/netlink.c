@@ -21,12 +21,6 @@
 #include "../lib/clock.h"
 #include "netlink.h"
 
-static void set(struct numbers *numbers, unsigned int attr, __u64 value)
-{
-	numbers->known |= 1ULL << attr;
-	numbers->value[attr] = value;
-}
-
 /*
  * All attributes of a nest that hold a number. A hundred of them come with a qdisc: calls
  * of the library for each would be most of what a reading costs.
@@ -45,10 +39,10 @@ static void get_numbers(struct numbers *numbers, const struct nlattr *nest)
 			return;
 		if (type < ATTRS && attr->nla_len == NLA_HDRLEN + sizeof(value64)) {
 			memcpy(&value64, at + NLA_HDRLEN, sizeof(value64));
-			set(numbers, type, value64);
+			set_number(numbers, type, value64);
 		} else if (type < ATTRS && attr->nla_len == NLA_HDRLEN + sizeof(value)) {
 			memcpy(&value, at + NLA_HDRLEN, sizeof(value));
-			set(numbers, type, value);
+			set_number(numbers, type, value);
 		}
 		at += NLA_ALIGN(attr->nla_len);
 	}
@@ -80,19 +74,19 @@ static void get_stats(struct sample *s, struct nlattr *stats2)
 	if (tb[TCA_STATS_BASIC] && nla_len(tb[TCA_STATS_BASIC]) >= (int)sizeof(basic.bytes)) {
 		memset(&basic, 0, sizeof(basic));
 		nla_memcpy(&basic, tb[TCA_STATS_BASIC], sizeof(basic));
-		set(&s->basic, BASIC_BYTES, basic.bytes);
-		set(&s->basic, BASIC_PACKETS, basic.packets);
+		set_number(&s->basic, BASIC_BYTES, basic.bytes);
+		set_number(&s->basic, BASIC_PACKETS, basic.packets);
 	}
 	/* What 32 bits are too few for. */
 	if (tb[TCA_STATS_PKT64] && nla_len(tb[TCA_STATS_PKT64]) >= (int)sizeof(__u64))
-		set(&s->basic, BASIC_PACKETS, nla_get_u64(tb[TCA_STATS_PKT64]));
+		set_number(&s->basic, BASIC_PACKETS, nla_get_u64(tb[TCA_STATS_PKT64]));
 	if (tb[TCA_STATS_QUEUE] && nla_len(tb[TCA_STATS_QUEUE]) >= (int)sizeof(queue)) {
 		nla_memcpy(&queue, tb[TCA_STATS_QUEUE], sizeof(queue));
-		set(&s->basic, BASIC_QLEN, queue.qlen);
-		set(&s->basic, BASIC_BACKLOG, queue.backlog);
-		set(&s->basic, BASIC_DROPS, queue.drops);
-		set(&s->basic, BASIC_REQUEUES, queue.requeues);
-		set(&s->basic, BASIC_OVERLIMITS, queue.overlimits);
+		set_number(&s->basic, BASIC_QLEN, queue.qlen);
+		set_number(&s->basic, BASIC_BACKLOG, queue.backlog);
+		set_number(&s->basic, BASIC_DROPS, queue.drops);
+		set_number(&s->basic, BASIC_REQUEUES, queue.requeues);
+		set_number(&s->basic, BASIC_OVERLIMITS, queue.overlimits);
 	}
 	if (!tb[TCA_STATS_APP] ||
 	    nla_parse_nested(app, TCA_ABE_STATS_MAX, tb[TCA_STATS_APP], NULL))
@@ -100,37 +94,6 @@ static void get_stats(struct sample *s, struct nlattr *stats2)
 	get_numbers(&s->stat, tb[TCA_STATS_APP]);
 	get_colour(s, GREEN, app[TCA_ABE_STATS_GREEN]);
 	get_colour(s, BLUE, app[TCA_ABE_STATS_BLUE]);
-}
-
-/* A sample of which nothing is known yet; the numbers themselves are not cleared. */
-static struct sample *get_room(struct reading *reading)
-{
-	struct sample *s;
-
-	if (reading->qdiscs == reading->room) {
-		reading->qdisc = reallocarray(reading->qdisc, reading->room + 1, sizeof(s));
-		s = malloc(sizeof(*s));
-		if (!reading->qdisc || !s)
-			die("no memory for %u qdiscs", reading->room + 1);
-		reading->qdisc[reading->room++] = s;
-	}
-	s = reading->qdisc[reading->qdiscs];
-	s->basic.known = 0;
-	s->option.known = 0;
-	s->stat.known = 0;
-	for (unsigned int colour = 0; colour < COLOURS; colour++) {
-		s->colour[colour].known = 0;
-		s->sojourns[colour] = 0;
-	}
-	return s;
-}
-
-void free_reading(struct reading *reading)
-{
-	while (reading->room)
-		free(reading->qdisc[--reading->room]);
-	free(reading->qdisc);
-	reading->qdisc = NULL;
 }
 
 /* if_indextoname(), which opens a socket each time. */
@@ -175,7 +138,7 @@ void decode_qdisc(struct reading *reading, const void *message)
 		flags = nla_find(nla_data(tb[TCA_OPTIONS]), nla_len(tb[TCA_OPTIONS]),
 				 TCA_ABE_FLAGS);
 		if (flags && nla_len(flags) >= (int)sizeof(struct nla_bitfield32))
-			set(&s->option, TCA_ABE_FLAGS,
+			set_number(&s->option, TCA_ABE_FLAGS,
 			    ((struct nla_bitfield32 *)nla_data(flags))->value);
 	}
 	if (tb[TCA_STATS2])

@@ -10,7 +10,6 @@ struct nl_sock;
 struct nl_sock *open_netlink(void);
 void close_netlink(struct nl_sock *sock);
 const char *read_qdiscs(struct nl_sock *sock, struct reading *reading);
-void free_reading(struct reading *reading);
 void decode_qdisc(struct reading *reading, const void *message);
 
 #endif /* NETLINK_H */

@@ -2,8 +2,10 @@
 /* abemon: the names of the numbers, which are tc's, and how they are written. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <linux/pkt_sched.h>
+#include "../lib/cli.h"
 #include "../lib/clock.h"
 #include "sample.h"
 
@@ -118,10 +120,48 @@ const struct field colour_fields[] = {
 	{ "marks", TCA_ABE_COLOUR_MARKS, FORM_COUNT, NULL, 0 },
 	{ "excused", TCA_ABE_COLOUR_EXCUSED, FORM_COUNT, NULL, 0 },
 	{ "delay_max", TCA_ABE_COLOUR_DELAY_MAX, FORM_US, NULL, 0 },
+	{ "delay_sum", TCA_ABE_COLOUR_DELAY_SUM, FORM_US, NULL, 0 },
 	END
 };
 
 const char *const colour_names[COLOURS] = { [GREEN] = "green", [BLUE] = "blue" };
+
+/* A sample of which nothing is known yet; the numbers themselves are not cleared. */
+struct sample *get_room(struct reading *reading)
+{
+	struct sample *s;
+
+	if (reading->qdiscs == reading->room) {
+		reading->qdisc = reallocarray(reading->qdisc, reading->room + 1, sizeof(s));
+		s = malloc(sizeof(*s));
+		if (!reading->qdisc || !s)
+			die("no memory for %u qdiscs", reading->room + 1);
+		reading->qdisc[reading->room++] = s;
+	}
+	s = reading->qdisc[reading->qdiscs];
+	s->basic.known = 0;
+	s->option.known = 0;
+	s->stat.known = 0;
+	for (unsigned int colour = 0; colour < COLOURS; colour++) {
+		s->colour[colour].known = 0;
+		s->sojourns[colour] = 0;
+	}
+	return s;
+}
+
+void free_reading(struct reading *reading)
+{
+	while (reading->room)
+		free(reading->qdisc[--reading->room]);
+	free(reading->qdisc);
+	reading->qdisc = NULL;
+}
+
+void set_number(struct numbers *numbers, unsigned int attr, __u64 value)
+{
+	numbers->known |= 1ULL << attr;
+	numbers->value[attr] = value;
+}
 
 /* A number that the kernel sent; false: it did not. */
 bool get_number(const struct numbers *numbers, unsigned int attr, __u64 *value)
@@ -186,7 +226,8 @@ static void write_fixed(FILE *f, __u64 value, unsigned int bits)
 		fwrite_unlocked(buf, 1, end - buf, f);
 }
 
-static void write_value(FILE *f, const struct field *field, __u64 value)
+/* A number as it is meant, with all digits. */
+void write_value(FILE *f, const struct field *field, __u64 value)
 {
 	switch (field->form) {
 	case FORM_Q16:
@@ -207,7 +248,7 @@ static void write_value(FILE *f, const struct field *field, __u64 value)
 }
 
 /* The number of a field, if it is known and there is such a thing. */
-static bool get_field(const struct numbers *numbers, const struct field *field, __u64 *value)
+bool get_field(const struct numbers *numbers, const struct field *field, __u64 *value)
 {
 	__u64 unit;
 
@@ -285,7 +326,7 @@ static void write_colour(FILE *f, const struct sample *s, enum colour colour)
 }
 
 /* "1:", "1:2" and ":2", as tc writes them. */
-static void write_id(FILE *f, __u32 id)
+void write_id(FILE *f, __u32 id)
 {
 	if (TC_H_MAJ(id) || !TC_H_MIN(id))
 		fprintf(f, "%x", TC_H_MAJ(id) >> 16);
@@ -312,7 +353,7 @@ unsigned int utf8_length(const char *text)
 	return n;
 }
 
-/* A device's name may be any bytes but blanks and slashes. */
+/* A device's name may be any bytes but blanks and slashes; this one is for JSON. */
 static void write_string(FILE *f, const char *text)
 {
 	while (*text) {
@@ -328,7 +369,7 @@ static void write_string(FILE *f, const char *text)
 	}
 }
 
-static void write_parent(FILE *f, __u32 parent)
+void write_parent(FILE *f, __u32 parent)
 {
 	if (parent == TC_H_ROOT)
 		fputs("root", f);

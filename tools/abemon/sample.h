@@ -112,11 +112,18 @@ struct field {
 extern const struct field basic_fields[], option_fields[], stat_fields[], colour_fields[];
 extern const char *const colour_names[COLOURS];
 
+struct sample *get_room(struct reading *reading);
+void free_reading(struct reading *reading);
+void set_number(struct numbers *numbers, unsigned int attr, __u64 value);
 bool get_number(const struct numbers *numbers, unsigned int attr, __u64 *value);
+bool get_field(const struct numbers *numbers, const struct field *field, __u64 *value);
 const char *word_of(const struct field *field, __u64 value);
 double real_of(enum form form, __u64 value);
 unsigned int utf8_length(const char *text);
 
+void write_value(FILE *f, const struct field *field, __u64 value);
+void write_id(FILE *f, __u32 id);
+void write_parent(FILE *f, __u32 parent);
 void write_json(FILE *f, const struct reading *reading);
 void write_csv_head(FILE *f);
 void write_csv(FILE *f, const struct reading *reading);

@@ -29,7 +29,8 @@
 /* A column may be a character of three bytes. */
 #define LINE		(3 * MAX_COLUMNS + 32)
 #define REDRAW		(NSEC_PER_SEC / 4)
-#define SPAN		(10 * NSEC_PER_SEC)	/* that rules look at */
+#define SPAN		(10 * NSEC_PER_SEC)	/* that rules and times queued look at */
+#define SOJOURN_US	64	/* TCA_ABE_COLOUR_SOJOURN's first step */
 
 /* What is written: a line after the other, no longer than the window is wide. */
 struct page {
@@ -48,6 +49,7 @@ static struct {
 	struct termios	before;
 	const char	*const *bars;
 	unsigned int	nbars;
+	const char	*notice;	/* above everything else; NULL: none */
 } view = { .signals = -1 };
 
 static const char *const blocks[] = { " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
@@ -206,6 +208,49 @@ static void put_colour(struct page *page, const struct history *h, enum colour w
 	end_line(page);
 }
 
+/* Up to which time so many of the packets were queued, us; NAN: longer than all steps. */
+static double quantile(const __u64 *n, unsigned int steps, double part)
+{
+	double all = 0, below = 0;
+
+	for (unsigned int i = 0; i < steps; i++)
+		all += n[i];
+	for (unsigned int i = 0; i + 1 < steps; i++) {
+		below += n[i];
+		if (below >= part * all)
+			return SOJOURN_US * (1ULL << i);
+	}
+	return NAN;
+}
+
+/* How long packets were queued: a bar for each step of the kernel's. */
+static void put_times(struct page *page, enum colour colour, const struct span *span)
+{
+	unsigned int steps = span->to->sojourns[colour];
+	char half[32], most[32];
+	__u64 n[SOJOURNS], max = 0;
+
+	put(page, "%-6s ", colour_names[colour]);
+	if (!steps) {
+		put(page, "this module does not count times queued: there is their mean");
+		end_line(page);
+		return;
+	}
+	for (unsigned int i = 0; i < steps; i++) {
+		n[i] = span->to->sojourn[colour][i];
+		/* Before there is an earlier reading, all. */
+		if (i < span->from->sojourns[colour])
+			n[i] -= span->from->sojourn[colour][i];
+		max = n[i] > max ? n[i] : max;
+	}
+	for (unsigned int i = 0; i < steps; i++)
+		put(page, "%s", view.bars[max ? (n[i] * (view.nbars - 1) + max - 1) / max : 0]);
+	if (max)
+		put(page, " half below %s ms, 99 %% below %s", ms(half, quantile(n, steps, 0.5)),
+		    ms(most, quantile(n, steps, 0.99)));
+	end_line(page);
+}
+
 static const char *const curve_names[CURVES] = {
 	[CURVE_DELAY_GREEN] = "green", [CURVE_DELAY_BLUE] = "blue", [CURVE_QUEUE] = "queue",
 	[CURVE_DROPS] = "losses", [CURVE_ALPHA] = "alpha",
@@ -258,6 +303,12 @@ static void put_qdisc(struct page *page, const struct history *h)
 	end_line(page);
 	for (unsigned int colour = 0; colour < COLOURS; colour++)
 		put_colour(page, h, colour, &span);
+	if (!get_span(h, SPAN, &span))
+		span = (struct span){ &zero, h->now, 1 };
+	put(page, "times queued, 64 us, 128 us, ... 1 s");
+	end_line(page);
+	for (unsigned int colour = 0; colour < COLOURS; colour++)
+		put_times(page, colour, &span);
 	for (unsigned int curve = 0; view.live && curve < CURVES; curve++)
 		put_curve(page, h, curve);
 	if (get_span(h, SPAN, &span))
@@ -300,6 +351,10 @@ static void clear(struct page *page)
 static void make_page(struct page *page)
 {
 	clear(page);
+	if (view.notice) {
+		put(page, "%s", view.notice);
+		end_line(page);
+	}
 	for (const struct history *h = view.all; h && page->lines < page->rows; h = h->next)
 		put_qdisc(page, h);
 	if (!view.all) {
@@ -469,6 +524,13 @@ bool view_ended(short events)
 		return false;
 	n = read(STDIN_FILENO, keys, sizeof(keys));
 	return n > 0 && (memchr(keys, 'q', n) || memchr(keys, 'Q', n));
+}
+
+/* Say something above everything else. */
+void view_notice(const char *words)
+{
+	view.notice = words;
+	draw();
 }
 
 /* Leave the terminal as it was, and forget everything. */

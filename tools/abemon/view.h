@@ -11,6 +11,7 @@ int view_input(void);
 int view_signals(void);
 void view_add(struct reading *reading);
 bool view_ended(short events);
+void view_notice(const char *words);
 void view_end(void);
 
 #endif /* VIEW_H */
