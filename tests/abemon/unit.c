@@ -561,7 +561,8 @@ static const char *read_all(const char *path)
 	static char said[1000];
 	struct reading reading = { 0 };
 	int pipes[2], status;
-	ssize_t n;
+	ssize_t n = 0;
+	size_t size;
 	pid_t child;
 
 	fflush(stdout);
@@ -576,12 +577,16 @@ static const char *read_all(const char *path)
 		_exit(0);
 	}
 	close(pipes[1]);
-	n = read(pipes[0], said, sizeof(said) - 1);
+	for (size = 0; size < sizeof(said) - 1; size += n) {
+		n = read(pipes[0], said + size, sizeof(said) - 1 - size);
+		if (n <= 0)
+			break;
+	}
 	close(pipes[0]);
 	if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) > 1 ||
-	    n < 0)
+	    n < 0 || (size && strncmp(said, "test_abemon: /", 14)))
 		return NULL;
-	said[n] = '\0';
+	said[size] = '\0';
 	return said;
 }
 
@@ -606,6 +611,11 @@ static void test_replay_damaged(void)
 		  "\"sojourn\" is" },
 		{ "{\"time\":1,\"qdiscs\":[]}\n{\"time\":2,\"qdi", "line 2: cut off" },
 		{ "", "" },
+		{ "null\n", "line 1: not of abemon" },
+		{ "{\"time\":1,\"qdiscs\":[]} more\n", "line 1: something is behind" },
+		{ "{\"time\":1,\"qdiscs\":[]}\n\n", "line 2: cut off" },
+		{ "{\"time\":4e9,\"qdiscs\":[]}\n{\"time\":0,\"qdiscs\":[]}\n{\"time\":9e9,\"qdiscs\":[]}\n"
+		  "{\"time\":0,\"qdiscs\":[]}\n{\"time\":9e9,\"qdiscs\":[]}\n", "line 5: \"time\" is" },
 		{ "{\"time\":1,\"qdiscs\":[{\"dev\":\"a much longer name than there is\",\"handle\":\"1:\",\"parent\":\":2\","
 		  "\"options\":{\"unit\":\"furlongs\",\"weight\":\"auto\",\"new\":[1]},\"blue\":{\"sojourn\":[1]}}]}\n", "" },
 	};

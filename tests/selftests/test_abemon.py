@@ -510,6 +510,7 @@ def test_record(t):
     screen.close()
     for args, status, words in (
         (("--replay", "/tmp/none"), 1, "/tmp/none: No such file"),
+        (("--replay", "/tmp/record", "--json", "d1"), 1, "no qdisc abe on such a device"),
         (("--replay", "/dev/null"), 1, "/dev/null: nothing is in it"),
         (("--replay", sys.executable), 1, f"{sys.executable}, line 1: not of abemon"),
         (("--replay", "/tmp/record", "--interval", "1s"), 2, "--replay does not go with"),
@@ -528,6 +529,17 @@ def test_record(t):
             f"{' '.join(args)}: {status}, {words}",
             p,
         )
+    os.mkfifo("/tmp/pipe")
+    screen = Screen(["abemon", "--replay", "/tmp/pipe"], 26, 90)
+    with open("/tmp/pipe", "w", encoding="utf-8") as f:
+        f.write("".join(again[:2]))
+        f.flush()
+        screen.watch(1)
+        t.ok(screen.text().startswith("d0 10:"), "a pipe", screen.text())
+        os.write(screen.master, b"q")
+        screen.watch(1)
+        t.ok(screen.process.poll() == 0, "which has nothing more to say: q ends it")
+    screen.close()
     server = Server("--replay", "/tmp/record")
     got = [server.get() for _ in range(len(again) + 1)]
     sent = [

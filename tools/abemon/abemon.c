@@ -236,11 +236,15 @@ static void show(struct reading *reading)
 		die_errno("standard output");
 }
 
-/* Wait for the next reading; false: the user has had enough. Missed beats are left out. */
-static bool wait_for(int timer)
+/*
+ * Wait for a timer, or for a line of a pipe; false: the user has had enough. Missed beats of
+ * the timer are left out.
+ */
+static bool wait_for(int timer, int line)
 {
 	struct pollfd fds[] = {
-		{ timer, POLLIN, 0 }, { view_input(), POLLIN, 0 }, { view_signals(), POLLIN, 0 }
+		{ timer, POLLIN, 0 }, { view_input(), POLLIN, 0 }, { view_signals(), POLLIN, 0 },
+		{ line, POLLIN, 0 }
 	};
 	__u64 beats;
 
@@ -249,7 +253,7 @@ static bool wait_for(int timer)
 			die_errno("poll");
 		if (view_ended(fds[1].revents))
 			return false;
-		if (read(timer, &beats, sizeof(beats)) == sizeof(beats))
+		if (fds[3].revents || (timer >= 0 && read(timer, &beats, sizeof(beats)) == sizeof(beats)))
 			return true;
 	}
 }
@@ -320,7 +324,7 @@ static void watch(struct reading *reading)
 			show(reading);
 		if (!wrong && cfg.count && !--cfg.count)
 			break;
-		if (!wait_for(timer))
+		if (!wait_for(timer, -1))
 			break;
 		/* The kernel may be short of memory for a moment. */
 		wrong = take(reading);
@@ -337,7 +341,7 @@ static void replay(struct reading *reading)
 {
 	double speed = cfg.speed ? cfg.speed : 1;
 	int timer = create_timer();
-	bool more;
+	bool more = true, found = false;
 
 	open_replay(cfg.replay);
 	if (!read_replay(reading))
@@ -346,8 +350,11 @@ static void replay(struct reading *reading)
 	do {
 		__s64 before = reading->clock, pause;
 
+		found |= reading->qdiscs > 0;
 		show(reading);
 		if (cfg.count && !--cfg.count)
+			break;
+		if (view_input() >= 0 && replay_fd() >= 0 && !wait_for(-1, replay_fd()))
 			break;
 		more = read_replay(reading);
 		pause = more ? reading->clock - before : 0;
@@ -355,14 +362,16 @@ static void replay(struct reading *reading)
 			pause = LONGEST_PAUSE;
 		if (view_input() >= 0 && pause > 0) {
 			set_timer(timer, llround(fmax(pause / speed, 1)), 0);
-			if (!wait_for(timer))
+			if (!wait_for(timer, -1))
 				break;
 		}
 	} while (more);
+	if (!more && !found)
+		die("%s: no qdisc abe%s in it", cfg.replay, cfg.devs ? " on such a device is" : " is");
 	if (!more && view_input() >= 0) {
 		view_notice("this is the end of the recording");
 		set_timer(timer, 0, 0);
-		wait_for(timer);
+		wait_for(timer, -1);
 	}
 	close_replay();
 }
@@ -389,6 +398,8 @@ int main(int argc, char **argv)
 
 		if (cfg.replay)
 			open_replay(cfg.replay);
+		if (cfg.replay && replay_fd() >= 0)
+			usage("--prometheus: %s is no regular file", cfg.replay);
 		serve(listening, cfg.replay ? take_replay : take, &reading);
 	}
 	if (cfg.replay)

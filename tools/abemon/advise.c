@@ -37,7 +37,7 @@ static double get_scaled(const char *what, const char *text, double min, double 
 		i++;
 	if (suffix[i])
 		x *= scale[i];
-	if (!suffix[i] || end == text || !(x >= min * 0.999 && x <= max * 1.001))
+	if (!strchr("0123456789.", *text) || !*text || !suffix[i] || end == text || !(x >= min * 0.999 && x <= max * 1.001))
 		usage("%s %s: want %s", what, text, want);
 	return x;
 }
@@ -106,7 +106,9 @@ static void put_rate(char buf[32], double rate)
 
 static void put_time(char buf[32], double time)
 {
-	if (time >= 1e-3)
+	if (time >= 1)
+		snprintf(buf, 32, "%.4gs", time);
+	else if (time >= 1e-3)
 		snprintf(buf, 32, "%.4gms", time * 1e3);
 	else
 		snprintf(buf, 32, "%.0fus", fmax(time * 1e6, 1));
@@ -146,7 +148,7 @@ static void advise_device(const char *dev, double rate, double rtt)
 		printf("# It has %u hardware queues. Each gets its own abe, which measures what it has.\n",
 		       queues);
 	make_options(options, rtt);
-	put_delays(rate);
+	put_delays(fmin(rate, link_speed(dev)));
 	if (queues == 1) {
 		printf("tc qdisc replace dev %s root abe %s\n", dev, options);
 		return;
@@ -178,10 +180,12 @@ static void advise_shaper(const char *dev, double rate, double rtt)
 		       dev);
 	make_options(options, rtt);
 	put_delays(shaped);
-	printf("tc qdisc add dev %s root handle 1: htb default 1\n"
+	printf("# What is at the root of %s goes.\n"
+	       "tc qdisc del dev %s root 2>/dev/null || :\n"
+	       "tc qdisc add dev %s root handle 1: htb default 1\n"
 	       "tc class add dev %s parent 1: classid 1:1 htb rate %s burst %.0f cburst %.0f quantum %u\n"
 	       "tc qdisc add dev %s parent 1:1 handle 10: abe rate %s %s\n",
-	       dev, dev, text, burst, burst, FULL_PACKET, dev, text, options);
+	       dev, dev, dev, dev, text, burst, burst, FULL_PACKET, dev, text, options);
 }
 
 /**
@@ -194,15 +198,21 @@ void advise(const char *rate, int words, char **word)
 {
 	double bits = get_rate(rate), rtt = words > 0 ? get_rtt(word[0]) : DEFAULT_RTT;
 	const char *dev = words > 1 ? word[1] : "DEV";
-	char text[32];
+	char text[32], name[IF_NAMESIZE];
 
 	if (words > 2)
 		usage("--advise RATE [RTT [DEV]]: what is %s?", word[2]);
 	/* A shell is to read it. */
 	if (!*dev || strlen(dev) >= IF_NAMESIZE || dev[strspn(dev, LETTERS)])
 		usage("--advise DEV %s: want the name of a device, of letters, digits and -_.:@", dev);
-	if (words > 1 && !if_nametoindex(dev))
-		die("%s: no such device", dev);
+	/* An alternative name is in no path of /sys. */
+	if (words > 1) {
+		unsigned int index = if_nametoindex(dev);
+
+		if (!index || !if_indextoname(index, name))
+			die("%s: no such device", dev);
+		dev = name;
+	}
 	put_time(text, rtt);
 	printf("# abe on a link of %s with round trips of %s%s\n", rate, text,
 	       words ? "" : " (not given)");

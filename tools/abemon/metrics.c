@@ -270,7 +270,7 @@ void write_metrics(FILE *f, const struct reading *reading, bool open)
 				write_metric(f, &metrics[k], reading->qdisc[j]);
 	}
 	write_head(f, open, "abe_sojourn_seconds", "histogram", "", "seconds",
-		   "Times queued of packets that left: above some 190 Mb/s of a part of them.");
+		   "Times queued of packets that left: of a part of them above some 190 Mb/s, or before the drain rate is known.");
 	for (unsigned int j = 0; j < reading->qdiscs; j++)
 		for (unsigned int colour = 0; colour < COLOURS; colour++)
 			write_sojourns(f, reading->qdisc[j], colour);

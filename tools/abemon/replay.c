@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <json-c/json.h>
 #include <linux/pkt_sched.h>
 #include "../lib/cli.h"
@@ -21,13 +22,14 @@
 static struct {
 	FILE		*file;
 	const char	*path;
+	bool		is_pipe;
 	unsigned long	lines;
 	char		*line;
 	size_t		room;
 	char		(*dev)[IF_NAMESIZE];	/* devices so far: by ifindex - 1 */
 	unsigned int	devs;
 	__s64		last;			/* time of the last reading */
-	__s64		turned_back;		/* ns that the recorder's clock was set back by */
+	__s64		clock;			/* and that of a clock that does not go back */
 } replay;
 
 static noreturn void refuse(const char *why)
@@ -44,10 +46,22 @@ static noreturn void refuse_key(const char *key)
 /* A file of abemon's --record or --json; what fails ends the program. */
 void open_replay(const char *path)
 {
+	struct stat st;
+
 	replay.path = path;
 	replay.file = fopen(path, "re");
-	if (!replay.file)
+	if (!replay.file || fstat(fileno(replay.file), &st))
 		die_errno("%s", path);
+	/* Whoever waits for the next line by replay_fd() must not have it here already. */
+	replay.is_pipe = !S_ISREG(st.st_mode);
+	if (replay.is_pipe)
+		setvbuf(replay.file, NULL, _IONBF, 0);
+}
+
+/* What poll() has to look at before read_replay(), as that would wait; -1: it would not. */
+int replay_fd(void)
+{
+	return replay.is_pipe ? fileno(replay.file) : -1;
 }
 
 /* The next line, without its end; false: there is none. */
@@ -242,22 +256,38 @@ bool read_replay(struct reading *reading)
 {
 	struct json_object *json, *qdiscs, *time;
 	enum json_tokener_error error;
+	struct json_tokener *tokener;
+	const char *rest;
+	size_t length;
+	__s64 gain;
 
 	if (!read_line())
 		return false;
-	json = json_tokener_parse_verbose(replay.line, &error);
-	if (!json)
-		refuse(json_tokener_error_desc(error));
+	tokener = json_tokener_new();
+	if (!tokener)
+		die("no memory for a reading");
+	length = strlen(replay.line);
+	json = json_tokener_parse_ex(tokener, replay.line, length);
+	error = json_tokener_get_error(tokener);
+	if (error != json_tokener_success)
+		refuse(error == json_tokener_continue ? "cut off" : json_tokener_error_desc(error));
+	rest = replay.line + json_tokener_get_parse_end(tokener);
+	if (rest[strspn(rest, " \t\r\n")])
+		refuse("something is behind its end");
+	json_tokener_free(tokener);
 	qdiscs = json_object_is_type(json, json_type_object) ?
 		 get(json, "qdiscs", json_type_array) : NULL;
 	if (!qdiscs || !json_object_object_get_ex(json, "time", &time))
 		refuse("not of abemon --record or --json");
 	/* Microseconds are what there is, and a double has some more. */
-	reading->time = llround(fmin(real_number(time, "time"), 9e9) * 1e6) * NSEC_PER_USEC;
-	if (reading->time < replay.last)
-		replay.turned_back += replay.last - reading->time;
+	reading->time = llround(fmin(real_number(time, "time"), 4e9) * 1e6) * NSEC_PER_USEC;
+	gain = reading->time > replay.last ? reading->time - replay.last : 0;
+	/* Only a file that goes to and fro gets there. */
+	if (gain > 2 * 4000000000 * NSEC_PER_SEC - replay.clock)
+		refuse_key("time");
+	replay.clock += gain;
 	replay.last = reading->time;
-	reading->clock = reading->time + replay.turned_back;
+	reading->clock = replay.clock;
 	reading->qdiscs = 0;
 	for (size_t i = 0; i < json_object_array_length(qdiscs); i++)
 		parse_qdisc(reading, json_object_array_get_idx(qdiscs, i));

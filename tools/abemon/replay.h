@@ -6,6 +6,7 @@
 #include "sample.h"
 
 void open_replay(const char *path);
+int replay_fd(void);
 bool read_replay(struct reading *reading);
 void close_replay(void);
 

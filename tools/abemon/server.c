@@ -4,7 +4,7 @@
  *
  * A scrape takes a reading when it comes. A client that is slow or silent holds nobody up:
  * there is one answer to a connection, which has PATIENCE to take it. With all CONNECTIONS
- * in use the next ones wait, no longer than that.
+ * in use the next ones wait, as long as that for each CONNECTIONS ahead of them.
  */
 #include <errno.h>
 #include <netdb.h>
