@@ -3,9 +3,9 @@
 # long: 100 Mb/s, 1 Gb/s and a round trip of 400 ms, and all for longer
 """What `abemon --advise` says is typed, and does what it says.
 
-A call (G.711, green) and TCP, at 1, 10, 100 and 1000 Mb/s: all
-packets of the call wait no longer than the advice says, but for 1 % of them, which may
-meet a timer that is late; the link carries at least 90 % of RATE, 95 % being what
+A call (G.711, green) and TCP, at 1, 10, 100 and 1000 Mb/s: 99 % of the call's packets wait
+no longer than the advice says, and the longest one at most a millisecond more; with a
+round trip of 40 ms the link carries at least 90 % of RATE, 95 % being what
 the shaper lets through, and TCP gets 97 % of what fq_codel gives it below the same shaper.
 Of the call 15 % may be lost at 1 Mb/s, of which it is a tenth, and 1 % otherwise; see bare.py.
 At 1 Gb/s packets are GSO's, else the VM would be the bottleneck.
@@ -24,7 +24,7 @@ LONG_RUNS = (
     (10, 40, 60, 20, 8),
     (10, 400, 100, 40, 8),
     (100, 40, 12, 5, 8),
-    (1000, 40, 12, 5, 8),
+    (1000, 40, 22, 14, 8),  # until the link is full it takes longer than with fq_codel: bare.py
 )
 
 
@@ -63,7 +63,9 @@ def speed(tap, mbit, rtt, seconds, warmup, flows):
         f"call: 99 % wait {wait:.2f} ms ({bound} allowed), the longest {q['green']['delay_max'] / 1e3:.2f}, "
         f"loss {100 * voice['loss']:.2f} %"
     )
-    tap.ok(carried >= 0.9e6 * mbit, f"{name}: 90 % of the rate are carried", carried)
+    # in 60 s TCP does not fill it at 400 ms, below fq_codel either
+    if rtt <= 40:
+        tap.ok(carried >= 0.9e6 * mbit, f"{name}: 90 % of the rate are carried", carried)
     tap.ok(goodput >= 0.97 * other, f"{name}: TCP has 97 % of fq_codel's", (goodput, other))
     tap.ok(wait <= bound, f"{name}: the call waits {bound} ms at most", voice)
     tap.ok(
@@ -71,8 +73,10 @@ def speed(tap, mbit, rtt, seconds, warmup, flows):
         f"{name}: also its longest wait, give or take a millisecond",
         q["green"],
     )
+    # two standard errors of a loss of 1 %
+    error = 2 * (0.01 * 0.99 / voice["packets"]) ** 0.5
     tap.ok(
-        voice["loss"] < (0.15 if mbit == 1 else 0.01) + 2 / voice["packets"] ** 0.5 / 10,
+        voice["loss"] < (0.15 if mbit == 1 else 0.01) + error,
         f"{name}: the call's loss",
         voice,
     )
@@ -95,8 +99,9 @@ def device(tap):
     p = run(["ip", "netns", "exec", "r", "abemon", "--advise", "10gbit", "20ms", "slow"])
     lines = [line for line in p.stdout.splitlines() if not line.startswith("#")]
     tap.note(p.stdout)
-    tap.ok(len(lines) == 4 and "htb" not in p.stdout, "three queues: mq and three", lines)
-    p = run(["sh", "-e"], ns="r", input=p.stdout)
+    tap.ok(len(lines) == 5 and "htb" not in p.stdout, "three queues: mq and three", lines)
+    run(["sh", "-e"], ns="r", input=p.stdout)
+    p = run(["sh", "-e"], ns="r", input=p.stdout)  # again, in the place of itself
     kinds = [q["kind"] for q in lib.qdiscs("slow", "r")]
     tap.ok(
         not p.stderr and kinds.count("abe") == 3 and "mq" in kinds, "a shell takes it", (p, kinds)

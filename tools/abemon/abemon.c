@@ -253,7 +253,8 @@ static bool wait_for(int timer, int line)
 			die_errno("poll");
 		if (view_ended(fds[1].revents))
 			return false;
-		if (fds[3].revents || (timer >= 0 && read(timer, &beats, sizeof(beats)) == sizeof(beats)))
+		if (fds[3].revents ||
+		    (timer >= 0 && read(timer, &beats, sizeof(beats)) == sizeof(beats)))
 			return true;
 	}
 }
@@ -367,7 +368,8 @@ static void replay(struct reading *reading)
 		}
 	} while (more);
 	if (!more && !found)
-		die("%s: no qdisc abe%s in it", cfg.replay, cfg.devs ? " on such a device is" : " is");
+		die("%s: no qdisc abe%s in it", cfg.replay,
+		    cfg.devs ? " on such a device is" : " is");
 	if (!more && view_input() >= 0) {
 		view_notice("this is the end of the recording");
 		set_timer(timer, 0, 0);

@@ -37,7 +37,9 @@ static double get_scaled(const char *what, const char *text, double min, double 
 		i++;
 	if (suffix[i])
 		x *= scale[i];
-	if (!strchr("0123456789.", *text) || !*text || !suffix[i] || end == text || !(x >= min * 0.999 && x <= max * 1.001))
+	/* strtod() passes over blanks, lines among them, and this is printed. */
+	if (!strspn(text, "0123456789.") || !suffix[i] ||
+	    !(x >= min * 0.999 && x <= max * 1.001))
 		usage("%s %s: want %s", what, text, want);
 	return x;
 }
@@ -121,8 +123,9 @@ static void make_options(char options[64], double rtt)
 
 	put_time(text, rtt);
 	snprintf(options, 64, "rtt %s", text);
-	printf("# rtt %s: the shortest round trip of those who use the link. A shorter one protects\n"
-	       "#   blue more, and costs green more. All other options keep their defaults.\n", text);
+	printf("# rtt %s: the shortest round trip of those who use the link. A shorter one\n"
+	       "#   protects blue more, and costs green more. Other options keep their defaults.\n",
+	       text);
 }
 
 /* Of a qdisc that drains at that rate: the defaults of green_limit, min and max, and limit. */
@@ -130,11 +133,18 @@ static void put_delays(double rate)
 {
 	double packet = 8 * FULL_PACKET / rate;
 
-	printf("# Green packets wait %.3g ms here at most: green_limit, which is 10 ms or two full\n"
-	       "#   packets, and two more, which are being sent. Blue ones wait about %.3g ms on average\n"
-	       "#   when TCP fills the link, and %.3g ms at most.\n",
+	printf("# Green packets wait %.3g ms here at most: green_limit, which is 10 ms or two\n"
+	       "#   full packets, and two more, which are being sent. Blue ones wait about %.3g ms on\n"
+	       "#   average when TCP fills the link, and %.3g ms at most.\n",
 	       1e3 * (fmax(0.01, 2 * packet) + 2 * packet), 1e3 * fmax(0.02, 10 * packet),
 	       1e3 * fmax(0.2, 30 * packet));
+}
+
+/* Of whatever kind it is, so that the lines can be typed again. */
+static void clear_root(const char *dev)
+{
+	printf("# What is at the root of %s goes.\n"
+	       "tc qdisc del dev %s root 2>/dev/null || :\n", dev, dev);
 }
 
 /* The device sends as fast as the link is: the queue is its own. */
@@ -143,17 +153,19 @@ static void advise_device(const char *dev, double rate, double rtt)
 	unsigned int queues = count_queues(dev);
 	char options[64];
 
-	printf("# %s is no faster than that: it is the bottleneck, and the queue is its own.\n", dev);
+	printf("# %s is no faster than that: it is the bottleneck, and the queue is its own.\n",
+	       dev);
 	if (queues > 1)
-		printf("# It has %u hardware queues. Each gets its own abe, which measures what it has.\n",
-		       queues);
+		printf("# It has %u hardware queues. Each gets its own abe, which measures what\n"
+		       "#   it has; the delays are for one that has all.\n", queues);
 	make_options(options, rtt);
 	put_delays(fmin(rate, link_speed(dev)));
+	clear_root(dev);
 	if (queues == 1) {
-		printf("tc qdisc replace dev %s root abe %s\n", dev, options);
+		printf("tc qdisc add dev %s root abe %s\n", dev, options);
 		return;
 	}
-	printf("tc qdisc replace dev %s root handle 1: mq\n", dev);
+	printf("tc qdisc add dev %s root handle 1: mq\n", dev);
 	for (unsigned int i = 1; i <= queues; i++)
 		printf("tc qdisc replace dev %s parent 1:%x abe %s\n", dev, i, options);
 }
@@ -164,28 +176,35 @@ static void advise_shaper(const char *dev, double rate, double rtt)
 	char options[64], text[32];
 
 	put_rate(text, shaped);
-	printf("# rate %s: the queue has to be here and not in the modem behind. So the shaper sends\n"
-	       "#   %.0f %% less than the link carries. If green's delay grows under load, it is still\n"
-	       "#   there: take less. For DSL tell the shaper the overhead: tc-stab(8).\n"
+	printf("# rate %s: the queue has to be here and not in the modem behind. So the shaper\n"
+	       "#   sends %.0f %% less than the link carries. If green's delay grows under load, it is\n"
+	       "#   still there: take less. For DSL tell the shaper the overhead: tc-stab(8).\n"
 	       "# burst %.0f: what 1 ms carries, and a full packet at least. Less costs throughput as\n"
-	       "#   timers are late, more is a queue elsewhere. quantum: of one class it does not matter,\n"
-	       "#   but htb complains of its own.\n"
+	       "#   timers are late, more is a queue elsewhere. quantum: of one class it does not\n"
+	       "#   matter, but htb complains of its own.\n"
 	       "# abe's rate: with it the green bound is exact from the first packet on.\n",
 	       text, 100 * MARGIN, burst);
 	if (rate < 1e6)
-		printf("# Below 1mbit a full packet takes %.3g ms, which is green's delay; a smaller MTU helps.\n",
-		       8e3 * FULL_PACKET / shaped);
+		printf("# Below 1mbit a full packet takes %.3g ms, which is green's delay; a\n"
+		       "#   smaller MTU helps.\n", 8e3 * FULL_PACKET / shaped);
 	if (rate >= 1e9)
-		printf("# A shaper of this rate needs much of a CPU. Without one: tc qdisc replace dev %s root abe\n",
-		       dev);
+		printf("# A shaper of this rate needs much of a CPU. Without one:\n"
+		       "#   tc qdisc replace dev %s root abe\n", dev);
 	make_options(options, rtt);
 	put_delays(shaped);
-	printf("# What is at the root of %s goes.\n"
-	       "tc qdisc del dev %s root 2>/dev/null || :\n"
-	       "tc qdisc add dev %s root handle 1: htb default 1\n"
-	       "tc class add dev %s parent 1: classid 1:1 htb rate %s burst %.0f cburst %.0f quantum %u\n"
+	clear_root(dev);
+	printf("tc qdisc add dev %s root handle 1: htb default 1\n"
+	       "tc class add dev %s parent 1: classid 1:1 htb ", dev, dev);
+	printf("rate %s burst %.0f cburst %.0f quantum %u\n"
 	       "tc qdisc add dev %s parent 1:1 handle 10: abe rate %s %s\n",
-	       dev, dev, dev, dev, text, burst, burst, FULL_PACKET, dev, text, options);
+	       text, burst, burst, FULL_PACKET, dev, text, options);
+}
+
+/* A shell is to read it. */
+static void check_name(const char *dev)
+{
+	if (!*dev || strlen(dev) >= IF_NAMESIZE || dev[strspn(dev, LETTERS)])
+		usage("DEV %s: want the name of a device, of letters, digits and -_.:@", dev);
 }
 
 /**
@@ -201,10 +220,8 @@ void advise(const char *rate, int words, char **word)
 	char text[32], name[IF_NAMESIZE];
 
 	if (words > 2)
-		usage("--advise RATE [RTT [DEV]]: what is %s?", word[2]);
-	/* A shell is to read it. */
-	if (!*dev || strlen(dev) >= IF_NAMESIZE || dev[strspn(dev, LETTERS)])
-		usage("--advise DEV %s: want the name of a device, of letters, digits and -_.:@", dev);
+		usage("%s: more than RATE, RTT and DEV", word[2]);
+	check_name(dev);
 	/* An alternative name is in no path of /sys. */
 	if (words > 1) {
 		unsigned int index = if_nametoindex(dev);
@@ -212,6 +229,7 @@ void advise(const char *rate, int words, char **word)
 		if (!index || !if_indextoname(index, name))
 			die("%s: no such device", dev);
 		dev = name;
+		check_name(dev);
 	}
 	put_time(text, rtt);
 	printf("# abe on a link of %s with round trips of %s%s\n", rate, text,

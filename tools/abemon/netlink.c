@@ -139,7 +139,7 @@ void decode_qdisc(struct reading *reading, const void *message)
 				 TCA_ABE_FLAGS);
 		if (flags && nla_len(flags) >= (int)sizeof(struct nla_bitfield32))
 			set_number(&s->option, TCA_ABE_FLAGS,
-			    ((struct nla_bitfield32 *)nla_data(flags))->value);
+				   ((struct nla_bitfield32 *)nla_data(flags))->value);
 	}
 	if (tb[TCA_STATS2])
 		get_stats(s, tb[TCA_STATS2]);

@@ -30,7 +30,7 @@ struct connection {
 };
 
 static struct {
-	take_reading		*take;
+	const char		*(*take)(struct reading *reading);
 	struct reading		*reading;
 	struct connection	*oldest, **newest;
 	bool			ended;		/* one has */
@@ -64,7 +64,7 @@ int open_server(const char *where)
 	}
 	if (!*addr || !*port || strspn(port, "0123456789") != strlen(port) || strlen(port) > 5 ||
 	    atoi(port) < 1 || atoi(port) > 65535 || getaddrinfo(addr, port, &hints, &info))
-		usage("--prometheus %s: want PORT, ADDR:PORT or [ADDR]:PORT, with a port from 1 to 65535",
+		usage("--prometheus %s: want PORT, ADDR:PORT or [ADDR]:PORT, PORT from 1 to 65535",
 		      where);
 	fd = socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	/* Those of an earlier abemon may still be about to end. */
@@ -203,10 +203,11 @@ static void be_silent(void *cls, const char *fmt, va_list ap)
 /**
  * serve - answer scrapes, until a signal ends the program
  * @listening:	of open_server()
- * @take:	gets a reading
+ * @take:	gets a reading for a scrape; returns NULL, or why there is none
  * @reading:	to get it into
  */
-noreturn void serve(int listening, take_reading *take, struct reading *reading)
+noreturn void serve(int listening, const char *(*take)(struct reading *reading),
+		    struct reading *reading)
 {
 	struct MHD_Daemon *daemon;
 	struct pollfd fd = { .events = POLLIN };

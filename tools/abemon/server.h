@@ -7,10 +7,8 @@
 #include "sample.h"
 
 
-/* A reading for a scrape; NULL, or why there is none. */
-typedef const char *take_reading(struct reading *reading);
-
 int open_server(const char *where);
-noreturn void serve(int listening, take_reading *take, struct reading *reading);
+noreturn void serve(int listening, const char *(*take)(struct reading *reading),
+		    struct reading *reading);
 
 #endif /* SERVER_H */
