@@ -137,18 +137,19 @@ def many(n):
 class Server:
     """abemon --prometheus in the background."""
 
-    def __init__(self, *args, port=9187, addr="127.0.0.1"):
+    def __init__(self, *args, port=9187, addr="127.0.0.1", command=("abemon",)):
         self.address = (addr, port)
         where = f"[{addr}]" if ":" in addr else addr
         self.process = subprocess.Popen(
-            ["abemon", "--prometheus", f"{where}:{port}", *args], stderr=subprocess.PIPE, text=True
+            [*command, "--prometheus", f"{where}:{port}", *args], stderr=subprocess.PIPE, text=True
         )
-        for _ in range(100):
+        for _ in range(600):  # valgrind takes some seconds
             with contextlib.suppress(ConnectionRefusedError):
                 self.connect().close()
                 return
             time.sleep(0.05)
-        raise RuntimeError("nobody listens")
+        self.process.kill()
+        raise RuntimeError(f"nobody listens: {self.process.stderr.read()}")
 
     def connect(self):
         return socket.create_connection(self.address, timeout=30)
@@ -370,6 +371,12 @@ def test_server(t):
         and "# TYPE abe_sent_bytes_total counter\n" in text
         and "EOF" not in text,
         "or the older format",
+        headers,
+    )
+    _, headers, _ = server.get(accept="text/plain\r\naccept: application/openmetrics-text;q=0.9")
+    t.ok(
+        headers["content-type"].startswith("application/openmetrics-text"),
+        "OpenMetrics in the second line of Accept",
         headers,
     )
     t.ok(server.get("/")[0] == 200, "/ says where they are")

@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <microhttpd.h>
 #include "../lib/cli.h"
@@ -105,16 +106,25 @@ static enum MHD_Result answer_words(struct MHD_Connection *connection, unsigned 
 	       answer(connection, status, "text/plain; charset=utf-8", text, length);
 }
 
+/* Accept may stand on several lines. */
+static enum MHD_Result on_header(void *open, enum MHD_ValueKind kind, const char *key,
+				 const char *value)
+{
+	(void)kind;
+	if (value && !strcasecmp(key, MHD_HTTP_HEADER_ACCEPT) && strstr(value, OPENMETRICS))
+		*(bool *)open = true;
+	return MHD_YES;
+}
+
 static enum MHD_Result answer_metrics(struct MHD_Connection *connection)
 {
-	const char *accept = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
-							 MHD_HTTP_HEADER_ACCEPT);
-	bool open = accept && strstr(accept, OPENMETRICS);
+	bool open = false;
 	const char *wrong = server.take(server.reading);
 	char *text = NULL;
 	size_t length;
 	FILE *f;
 
+	MHD_get_connection_values(connection, MHD_HEADER_KIND, on_header, &open);
 	if (wrong) {
 		complain("no reading: %s", wrong);
 		return answer_words(connection, MHD_HTTP_SERVICE_UNAVAILABLE, wrong);
@@ -209,7 +219,8 @@ static void be_silent(void *cls, const char *fmt, va_list ap)
 noreturn void serve(int listening, const char *(*take)(struct reading *reading),
 		    struct reading *reading)
 {
-	struct MHD_Daemon *daemon;
+	/* A signal ends us: for a leak checker it must be somewhere then. */
+	static struct MHD_Daemon *daemon;
 	struct pollfd fd = { .events = POLLIN };
 	MHD_UNSIGNED_LONG_LONG library;
 
