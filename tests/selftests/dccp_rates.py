@@ -10,8 +10,8 @@ The gates were chosen beforehand: 20 % up to p = 0.2 for CCID 4 and to p = 0.1
 for 248. The tables come from ns-2, whose TCP had a coarse retransmission timer
 in the equation, so above that they are no yardstick and are only reported.
 
-The short form has a point where CCID 4 is not to notice a loss rate, one where it is,
-and one on the slope of CCID 248.
+The short form has a point where CCID 4 does not notice the loss rate (14 bytes), one where it
+does, and one on the slope of CCID 248 (200 bytes).
 """
 
 import json
@@ -21,7 +21,7 @@ import dccp
 from lib import LONG, Net, Tap, run
 
 DROP_RATES = (0.001, 0.005, 0.01, 0.02, 0.04, 0.05, 0.066, 0.1, 0.2, 0.3, 0.4, 0.5)
-SHORT = {4: (0.02, 0.1), 248: (0.02,)}
+SHORT = {14: {4: (0.1,), 248: ()}, 200: {4: (0.1,), 248: (0.02,)}}
 HIGHEST = {4: 0.2, 248: 0.1}
 WARM = 10
 
@@ -71,7 +71,7 @@ def main(size, rate, table):
     net = Net(delay=120)
     for ccid, column in table.items():
         for p, paper in zip(DROP_RATES, column, strict=True):
-            if not LONG and p not in SHORT[ccid]:
+            if not LONG and p not in SHORT[size][ccid]:
                 continue
             report = flows(
                 net,

@@ -66,7 +66,7 @@ static bool in_bursts;		/* losses are */
 static double later;		/* how many from the end of the warm-up on; 0: as before */
 static u32 warm = WARM;		/* what is sent from then on counts, s */
 
-static u32 every = 2;		/* loss rates and sizes of the lists; with LONG in the environment all */
+static u32 every = 4;		/* loss rates and sizes of the lists; with LONG in the environment all */
 
 /* Reports with which the sender does not have all intervals that count. */
 static u32 incomplete;
@@ -467,8 +467,6 @@ int main(void)
 {
 	if (getenv("LONG"))
 		every = 1;
-	else if (unit_samples(4) < 4)
-		every = 4;	/* with sanitizers */
 	tables();
 	sizes();
 	parts();

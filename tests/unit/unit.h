@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <linux/types.h>
 
@@ -19,7 +20,7 @@
 #ifdef UNIT_QUICK
 #define UNIT_DIVISOR	10
 #else
-#define UNIT_DIVISOR	1
+#define UNIT_DIVISOR	(getenv("LONG") ? 1 : 4)
 #endif
 
 static int unit_tests, unit_failures;
@@ -57,7 +58,7 @@ static inline int unit_end(void)
 	return unit_failures ? 1 : 0;
 }
 
-/* How many samples to take where a normal run takes @n. */
+/* How many samples to take where a long run takes @n. */
 static inline u64 unit_samples(u64 n)
 {
 	return n / UNIT_DIVISOR;
