@@ -105,8 +105,9 @@ static void explain(void)
 		"               [ green_dscp LIST|none ] [ green_mark V[/MASK]|none ]\n"
 		"               [ [no]flat ] [ [no]split_gso ] [ seed N ]\n"
 		"               [ memory_limit BYTES ] [ protect X|off ]\n"
-		"N is a duration (200ms), a size (60kb) or a count of packets (60), as the\n"
-		"unit says. LIST is of DSCPs: 45,46 or NQB,EF or 40-47.\n");
+		"N is a duration (200ms), a size (60kb) or a count of packets (60p). Without\n"
+		"a suffix it counts us, bytes or packets, as the unit says, which must be\n"
+		"named then. LIST is of DSCPs: 45,46 or NQB,EF or 40-47.\n");
 }
 
 /*
@@ -521,8 +522,8 @@ static int parse_args(int argc, char **argv, struct abe_arg *args)
 
 /*
  * A threshold with a suffix says itself what it counts. That has to be the
- * unit that is named, or names it. Without either the kernel takes the numbers
- * in the unit in force.
+ * unit that is named, or names it. Without either a number is refused: who
+ * types "limit 1000" means packets, and would get a millisecond.
  */
 static int check_unit(struct abe_arg *args)
 {
@@ -550,6 +551,18 @@ static int check_unit(struct abe_arg *args)
 				unit->text, abe_units[unit->value]);
 			return -1;
 		}
+	}
+	for (i = 0; i < ARRAY_SIZE(abe_opts); i++) {
+		const struct abe_arg *arg = &args[i];
+
+		if (abe_opts[i].type != &threshold_type || unit->text ||
+		    !arg->value)
+			continue;
+		fprintf(stderr,
+			"abe: %s \"%s\" has no unit: %sp (packets), %sms or %sb (bytes)\n",
+			abe_opts[i].name, arg->text, arg->text, arg->text,
+			arg->text);
+		return -1;
 	}
 	return 0;
 }

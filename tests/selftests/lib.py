@@ -141,7 +141,7 @@ def forget_readers():
 
 def _json(text):
     """tc's hfsc is no JSON: its word is taken out."""
-    return json.loads(re.sub(r"default \w+ ?", "", text))
+    return json.loads(re.sub(r"(default \w+|bands \d+/\d+) ?", "", text))
 
 
 def _ask(dev, ns):

@@ -274,7 +274,7 @@ def test_tc(t, port, nl):
             wrong.append(f"{spec}: exit {res.returncode}, {kind}: {said}")
             run("tc qdisc del dev bare root", check=False)
     t.ok(not wrong, "tc add: the same, and no qdisc appears", "\n".join(wrong))
-    res = port.change("limit 60 interval 0", check=False)
+    res = port.change("limit 60p interval 0", check=False)
     t.ok(
         res.returncode and w.unchanged(),
         "a good option beside a bad one is not taken either",

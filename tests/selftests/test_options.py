@@ -842,7 +842,7 @@ OTHERS = {
     "lambda": ("1", 1), "offset": ("7ms", 7000), "alpha_max": ("12.5", 12.5), "green_dscp": ("1,2,3", [1, 2, 3]),
     "green_mark": ("0x10/0xff", "0x10/0xff"), "flat": ("", True), "split_gso": (None, False), "seed": ("99", 99),
     "loop": ("load", "load"), "offset_max": ("50ms", 50000), "ecn": ("", True), "weight": ("0.125", 0.125),
-    "limit": ("70", 70), "green_limit": ("7", 7), "min": ("5", 5), "max": ("35", 35),
+    "limit": ("70p", 70), "green_limit": ("7p", 7), "min": ("5p", 5), "max": ("35p", 35),
     "memory_limit": ("1mb", 1 << 20), "protect": ("0.25", 0.25),
 }  # fmt: skip
 XSTATS = [
@@ -1046,7 +1046,7 @@ def test_change_keeps(t, port):
             f"change of {name} keeps the queue and the loop",
             wrong,
         )
-    for spec, low, high in (("min 5 max 35", 5, 35), ("min 6", 6, 35), ("max 36", 6, 36)):
+    for spec, low, high in (("min 5p max 35p", 5, 35), ("min 6p", 6, 35), ("max 36p", 6, 36)):
         port.change(spec)
         got = port.stats()["options"]
         config = config | {"min": low, "max": high}
@@ -1110,7 +1110,7 @@ def test_unit_change_keeps_queue(t, port):
             f"to {spec.split()[0]}: what is ahead of green is counted anew",
             (ahead, wanted),
         )
-    port.change("limit 5")
+    port.change("limit 5p")
     st = port.stats()
     lost = lib.delta(old, st)
     t.ok(
@@ -1128,7 +1128,7 @@ def test_unit_change_keeps_queue(t, port):
 def test_replace(t, port):
     port.fresh("abe packets limit 44 seed 5")
     port.blue(10)
-    port.change("limit 45", verb="replace")
+    port.change("limit 45p", verb="replace")
     st = port.stats()
     t.ok(
         st["options"]["limit"] == 45 and st["options"]["seed"] == 5 and st["qlen"] == 9,

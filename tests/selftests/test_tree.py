@@ -9,6 +9,8 @@ and the module's removal.
 """
 
 import random
+import re
+import socket
 import sys
 import time
 
@@ -49,9 +51,9 @@ HOLDING = ("drr", "qfq", "ets")
 
 CHANGES = (
     "packets limit 60 min 10 max 30",
-    "limit 20",
-    "limit 2",
-    "limit 200 offset_max 5ms",
+    "limit 20p",
+    "limit 2p",
+    "limit 200p offset_max 5ms",
     "offset_max 200ms",
     "bytes limit 30000 green_limit 5000",
     "time rate 4mbit",
@@ -288,7 +290,7 @@ def test_peek(t, port):
         port.fresh("abe packets offset 100ms")
         port.blue(3)
         port.green(3)
-        port.change(f"limit {limit}")
+        port.change(f"limit {limit}p")
         st = port.stats()
         t.ok(
             st["qlen"] == limit and not unbalanced(port.name),
@@ -360,7 +362,7 @@ def test_mq(t):
         "mq: its books are the sum of its children's",
         (sent, tree[0], unbalanced("v0")),
     )
-    run("tc qdisc change dev v0 parent 1:2 handle 20: abe limit 33")
+    run("tc qdisc change dev v0 parent 1:2 handle 20: abe limit 33p")
     run("tc qdisc replace dev v0 parent 1:3 handle 50: abe")
     run("tc qdisc del dev v0 parent 1:4")
     run("ethtool -L v0 tx 2 rx 2")
@@ -379,6 +381,93 @@ def link_counters(ns, dev):
     for key in ("tx_packets", "tx_bytes"):
         out.append(int(run(f"cat /sys/class/net/{dev}/statistics/{key}", ns=ns).stdout))
     return out
+
+
+def test_multiq(t):
+    """multiq counts no backlog: what a child takes away its parents makes that fall below zero.
+
+    All else is right: its packets, and the backlog of its parent and children. fq_codel as a
+    child does the same.
+    """
+    port = Port("q0", "10.8.0", queues=4)
+    below_zero = {}
+    for kind, words in (("abe", "packets limit 60 green_limit 60 min 50 max 60"), ("fq_codel", "")):
+        run("tc qdisc del dev q0 root", check=False)
+        places = [f"dev q0 parent 2:{n} handle 1{n}: {kind}" for n in range(1, 5)]
+        port.batch(
+            f"qdisc add dev q0 root handle 1: tbf {port.CLOSED}",
+            "qdisc add dev q0 parent 1:1 handle 2: multiq",
+            *(f"qdisc add {place} {words}" for place in places),
+        )
+        port.send(20, size=500)
+        port.send(2, size=1000, segments=10)
+        limit = "packets limit 3" if kind == "abe" else "limit 3"
+        port.batch(*(f"qdisc change {place} {limit}" for place in places))
+        tbf, multiq, *children = qdiscs("q0")
+        packets = sum(q["qlen"] for q in children)
+        t.ok(
+            tbf["qlen"] == multiq["qlen"] == packets and 0 < packets <= 3 * 4,
+            f"multiq: {kind}'s packets are counted all the way up",
+            (tbf, multiq, packets),
+        )
+        below_zero[kind] = (multiq["backlog"] + 2**31) % 2**32 - 2**31
+        if kind == "abe":
+            port.open()
+            got = left("q0")
+            t.ok(
+                [x.split()[0] for x in got] == ["multiq"],
+                "multiq: then 0b 0p, but for its own",
+                got,
+            )
+    t.ok(
+        below_zero["abe"] == below_zero["fq_codel"] < 0,
+        "multiq: its backlog falls below zero, with fq_codel as well",
+        below_zero,
+    )
+    run("ip link del q0")
+
+
+def test_taprio(t):
+    """taprio takes the next packet of a child after it was shown one: that must be the one shown.
+
+    And it stops its timer for good when it gets a child, or the link goes down: it stays in the
+    entry in which it was, so that packets of any child may be kept. Another schedule starts it.
+    """
+    run("modprobe sch_taprio")
+    ends = "numtxqueues 4 numrxqueues 4"
+    run(f"ip link add q0 {ends} type veth peer name q1 {ends}")
+    run("ip addr add 10.8.0.1/24 dev q0")
+    run("ip link set q1 up")
+    run("ip link set q0 up")
+    run("ip neigh add 10.8.0.2 lladdr 02:00:00:00:00:01 dev q0")
+    schedule = (
+        "base-time 1000000000 sched-entry S 01 5000000 sched-entry S 00 5000000 clockid CLOCK_TAI"
+    )
+    run(
+        "tc qdisc replace dev q0 parent root handle 1: taprio num_tc 1 map" + " 0" * 16 + " "
+        f"queues 4@0 {schedule}"
+    )
+    for n in range(1, 5):
+        run(f"tc qdisc replace dev q0 parent 1:{n} handle 1{n}: abe")
+    run(f"tc qdisc change dev q0 parent root handle 1: taprio {schedule}")
+    time.sleep(0.1)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        for n in range(70):
+            s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, (n % 3 == 0) * 46 << 2)
+            s.sendto(bytes(960), ("10.8.0.2", 9))
+    time.sleep(1)
+    # tc's JSON of taprio is none
+    said = run("tc -s qdisc show dev q0").stdout
+    found = re.findall(
+        r"qdisc (\w+) .*?Sent \d+ bytes (\d+) pkt.*?backlog (\w+) (\w+)", said, re.DOTALL
+    )
+    sent = sum(int(n) for kind, n, *_ in found if kind == "abe")
+    t.ok(
+        sent >= 70 and all(x[2:] == ("0b", "0p") for x in found) and len(found) == 5,
+        "taprio: all leave, and then 0b 0p",
+        said,
+    )
+    run("ip link del q0")
 
 
 def test_gso(t):
@@ -466,6 +555,8 @@ def main():
         (test_peek, (port,)),
         (test_limits, (port,)),
         (test_mq, ()),
+        (test_multiq, ()),
+        (test_taprio, ()),
         (test_gso, ()),
     ):
         if not chosen or test.__name__ in chosen:

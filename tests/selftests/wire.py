@@ -188,13 +188,13 @@ class Port:
     CLOSED = "rate 800bit burst 1514 limit 1000000"
     OPEN = "rate 10gbit burst 1000000 limit 1000000"
 
-    def __init__(self, name="d0", net="10.9.0", kind="dummy"):
+    def __init__(self, name="d0", net="10.9.0", kind="dummy", queues=1):
         self.name = name
         self.net = net
         self.sockets = {}
         with open("/proc/self/uid_map", encoding="ascii") as f:
             self.root = f.read().split()[1] == "0"
-        run(f"ip link add {name} type {kind}")
+        run(f"ip link add {name} numtxqueues {queues} type {kind}")
         run(f"sysctl -qw net.ipv6.conf.{name}.disable_ipv6=1")
         run(f"ip addr add {net}.1/24 dev {name}")
         run(f"ip link set {name} up")
