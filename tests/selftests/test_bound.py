@@ -151,18 +151,18 @@ def change(tap, net):
     net.fresh(f"abe {UNITS['packets'][0]} offset 50ms alpha_max 2 seed 1")
     books = Books(net)
     specs = [UNITS[unit][0] for unit in ("bytes", "time", "packets")] + [
-        "limit 5",
-        "limit 60 flat",
+        "limit 5p",
+        "limit 60p flat",
         "noflat offset_max 0",
         "bytes limit 3000",
         "time limit 1us green_limit 0",
         "limit 200ms ecn",
         "packets green_limit 0",
-        "green_limit 10 spacing deterministic",
+        "green_limit 10p spacing deterministic",
         "loop load bytemode",
         "gentle adaptive",
         "bytes limit 0",
-        "limit 60000",
+        "limit 60000b",
     ]
     done = []
 
