@@ -430,8 +430,8 @@ def test_multiq(t):
 def test_taprio(t):
     """taprio takes the next packet of a child after it was shown one: that must be the one shown.
 
-    And it stops its timer for good when it gets a child, or the link goes down: it stays in the
-    entry in which it was, so that packets of any child may be kept. Another schedule starts it.
+    After it has got its children it may keep all packets, of any child, pfifo too, as if it stayed
+    in an entry whose gate is closed. With its schedule given once more it goes on.
     """
     run("modprobe sch_taprio")
     ends = "numtxqueues 4 numrxqueues 4"
