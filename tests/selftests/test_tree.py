@@ -15,7 +15,7 @@ import sys
 import time
 
 import lib
-from lib import Load, Net, qdiscs, run
+from lib import Load, Net, ip, qdiscs, run, tc
 from wire import Port, kernel_log, unload
 
 # what stands above the abe qdisc, and its place
@@ -540,6 +540,119 @@ def test_gso(t):
     net.close()
 
 
+def sqm(script, up, down, options):
+    """What sqm-scripts types for QDISC=abe: their commit 3e769d225c1e, run with a log of the commands.
+
+    The marks of simple.qos, which come of iptables there, are set where packets come in.
+    """
+    out = ["qdisc del dev out root", "qdisc del dev out handle ffff: ingress"]
+    out += ["qdisc del dev ifb4out root", "qdisc add dev out handle ffff: ingress"]
+    for dev, rate in (("out", up), ("ifb4out", down)):
+        leaf = f"qdisc add dev {dev} parent 1:%s handle %s: abe {options}"
+        if script == "simplest_tbf.qos":
+            tbf = f"tbf rate {rate}kbit burst 1514 latency 300ms"
+            out += [f"qdisc add dev {dev} root handle 1: {tbf}", leaf % ("", 110)]
+            continue
+        all_of_it = f"htb quantum 1500 rate {rate}kbit ceil {rate}kbit"
+        out += [
+            f"qdisc add dev {dev} root handle 1: htb default {12 if dev == 'out' else 10}",
+            f"class add dev {dev} parent 1: classid 1:1 {all_of_it}",
+        ]
+        if dev == "ifb4out":
+            out += [
+                f"class add dev {dev} parent 1:1 classid 1:10 {all_of_it} prio 0",
+                leaf % (10, 110),
+            ]
+            continue
+        most = f"htb quantum 1500 rate {rate // 6}kbit ceil {rate - 16}kbit"
+        kind = f"class add dev {dev} parent 1:1 classid 1:"
+        fw = f"filter add dev {dev} parent 1:0 protocol"
+        out += [
+            f"{kind}11 htb quantum 1500 rate 128kbit ceil {rate // 3}kbit prio 1",
+            *(f"{kind}1{n} {most} prio {n}" for n in (2, 3)),
+            *(leaf % (10 + n, f"1{n}0") for n in (1, 2, 3)),
+            f"{fw} all prio 999 u32 match ip protocol 0 0x00 flowid 1:12",
+            *(f"{fw} ip prio {n} handle {n}/0xff fw classid 1:1{n}" for n in (1, 2, 3)),
+            *(f"{fw} ipv6 prio {n + 3} handle {n}/0xff fw classid 1:1{n}" for n in (1, 2, 3)),
+            f"{fw} ip prio 8 u32 match ip protocol 1 0xff flowid 1:13",
+        ]
+    redirect = "u32 match u32 0 0 flowid 1:1 action mirred egress redirect dev ifb4out"
+    out.append(f"filter add dev out parent ffff: protocol all prio 10 {redirect}")
+    return out
+
+
+def test_sqm(t):
+    """simple.qos and simplest_tbf.qos of sqm-scripts with abe in place of fq_codel."""
+    net = Net()
+    ip("link add ifb4out type ifb", "link set ifb4out up", ns="r")
+    tc("qdisc add dev in clsact", "r")
+    tc("filter add dev in ingress protocol ip flower ip_tos 0xb8 action skbedit mark 1", "r")
+    up, down = 2302, 14698
+    for script, leaves, options in (
+        ("simple.qos", 4, "limit 100ms green_limit 7ms noecn"),
+        ("simplest_tbf.qos", 2, ""),
+    ):
+        name = f"sqm, {script}, {options or 'no option'}"
+        fails = []
+        for text in sqm(script, up, down, options):
+            res = tc(text, "r", check=False)
+            if res.returncode and " del " not in text:
+                fails.append(f"{text}: {res.stderr}")
+        wrong = []
+
+        def poll(wrong=wrong):
+            wrong += unbalanced("out", "r") + unbalanced("ifb4out", "r")
+
+        with Load(seconds=4, poll=poll, every=0.2) as load:
+            load.udp(pps=50, size=172, dscp=46, id=1)
+            load.udp(pps=50, size=172, dscp=45, id=2)
+            load.tcp(flows=2, id=3)
+        time.sleep(1)
+        poll()
+        abes = [q for dev in ("out", "ifb4out") for q in qdiscs(dev, "r") if q["kind"] == "abe"]
+        sent = {q["handle"]: q["green"]["sent"] + q["blue"]["sent"] for q in abes[:-1]}
+        t.ok(
+            not fails
+            and len(abes) == leaves
+            and all(q["options"]["ecn"] != bool(options) for q in abes),
+            f"{name}: each command is taken",
+            "\n".join(fails),
+        )
+        t.ok(
+            not wrong and not left("out", "r") and not left("ifb4out", "r"),
+            f"{name}: balance, then 0b 0p",
+            "\n".join(wrong[:9]),
+        )
+        bits = sum(f["goodput"] for f in load.report["tcp"])
+        t.ok(
+            0.5 * up < bits / 1000 <= up and abes[-1]["blue"]["sent"] > 100,
+            f"{name}: traffic goes through it, both ways, at its rate",
+            (bits, abes[-1]["blue"]["sent"]),
+        )
+        # the bound, one full-size packet, and what the priority class may take in between
+        green = [f["delay_us"]["p99"] / 1e3 for f in load.report["udp"]]
+        t.ok(
+            len(green) == 2 and max(green) <= 10.5 + 5.3 + 5.3,
+            f"{name}: green is quick",
+            (green, [f["loss"] for f in load.report["udp"]]),
+        )
+        if script == "simple.qos":
+            t.ok(
+                sent["110:"] >= 190 and sent["120:"] > 300 and not sent["130:"],
+                f"{name}: EF has a class of its own",
+                sent,
+            )
+    # ELIMIT=1001
+    tc("qdisc del dev out parent 1: handle 110:", "r")
+    res = tc("qdisc add dev out parent 1: handle 110: abe limit 1001", "r", check=False)
+    t.ok(
+        res.returncode and "1001p" in res.stderr,
+        "sqm: a limit without a unit is refused, with a hint",
+        res.stderr,
+    )
+    net.close()
+
+
 def main():
     t = lib.Tap()
     chosen = sys.argv[1:]
@@ -558,6 +671,7 @@ def main():
         (test_multiq, ()),
         (test_taprio, ()),
         (test_gso, ()),
+        (test_sqm, ()),
     ):
         if not chosen or test.__name__ in chosen:
             test(t, *args)
