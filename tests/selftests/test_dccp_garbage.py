@@ -25,9 +25,7 @@ import dccp
 from lib import FAULTS, LONG, SEED, Net, Tap, run
 
 # made packets, of each of the two kinds
-COUNT = (
-    {4: 36000, **dict.fromkeys(range(248, 255), 6000)} if LONG else {4: 6000, 249: 2000, 254: 2000}
-)
+COUNT = {4: 36000, **dict.fromkeys(range(248, 255), 6000)} if LONG else {4: 3000, 254: 1500}
 CALLS = 3
 EVERY = 0.04  # s between two packets of a call, each way
 SIZE = 160

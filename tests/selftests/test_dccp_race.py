@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-# long: five minutes
+# long: only
 # vm: --smp 2 --real-time --append slub_debug=FZPU
 """A CCID's module comes and goes while sockets use it; the kernel has to bear it."""
 
@@ -11,10 +11,10 @@ import struct
 import time
 
 import dccp
-from lib import LONG, Net, Tap, run
+from lib import Net, Tap, run
 
 DUMMY = 77
-SECONDS = 300 if LONG else 10
+SECONDS = 300
 FINIT_MODULE, DELETE_MODULE = 313, 176
 
 tap = Tap()

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-# long: all loss rates of the table
+# long: only
 """[VOIP05] Table 2: 14 bytes at 50 packets a second."""
 
 from dccp_rates import main

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-# long: CCIDs 250 to 253 too, two loss rates, for twice the time
+# long: only
 """CCIDs 249 to 253: 100-byte packets get what 1000-byte packets get with CCID 248 [VPS02].
 
 Under losses per packet in packet mode, in proportion to the packets' size in byte mode.
@@ -11,7 +11,7 @@ has a standard error of 4 to 5 %, so here the gate is 18 %, chosen when it was 4
 
 import dccp
 from dccp_rates import flows
-from lib import LONG, Net, Tap, run
+from lib import Net, Tap, run
 
 # Both ends' segment size and, as in the paper, no headers and no Min Interval.
 S = "-o 129=1000 -o 193=1000 -o 130=0 -o 194=0 -o 195=0"
@@ -42,13 +42,11 @@ def main():
     run("modprobe dccp_tfrc")
     net = Net(delay=120)
     # what is offered is well above what is allowed
-    for p, large, small, seconds in (
-        ((0.02, 60, 400, 55), (0.1, 20, 130, 140)) if LONG else ((0.1, 20, 130, 45),)
-    ):
+    for p, large, small, seconds in ((0.02, 60, 400, 55), (0.1, 20, 130, 140)):
         reference = sent(net, 248, 1000, large, p, 3 * seconds)
         packets = [(ccid, p, "") for ccid in (249, 251, 252, 253)]
         everything = [*packets, *((ccid, p / 10, mode) for ccid, mode in BYTES.items())]
-        for ccid, loss, mode in everything if LONG else packets[:1]:
+        for ccid, loss, mode in everything:
             ours = sent(net, ccid, 100, small, loss, seconds, mode)
             t.ok(
                 abs(ours / reference - 1) < GATE,

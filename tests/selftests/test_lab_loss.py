@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
+# long: only
 """The lab's loss models (ablossy) against theory, packet by packet.
 
 Numbered packets cross a lossless pair of devices; which of them arrive tells

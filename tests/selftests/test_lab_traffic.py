@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
+# long: only
 """The lab's traffic and its instruments against theory, tc and each other.
 
 Bounds on estimates are five standard deviations; time is virtual, so that a
