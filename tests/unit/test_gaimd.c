@@ -14,8 +14,10 @@ static void test_growth(void)
 		u32	cwnd;
 		u64	credit;
 	} want[] = {
-		{ 16, 4960 }, { 16, 9920 }, { 16, 14880 }, { 17, 3840 }, { 17, 9110 }, { 17, 14380 },
-		{ 18, 2650 }, { 18, 8230 }, { 18, 13810 }, { 19, 1390 }, { 19, 7280 }, { 19, 13170 },
+		{ 16, 4960 }, { 16, 9920 }, { 16, 14880 },
+		{ 17, 3840 }, { 17, 9110 }, { 17, 14380 },
+		{ 18, 2650 }, { 18, 8230 }, { 18, 13810 },
+		{ 19, 1390 }, { 19, 7280 }, { 19, 13170 },
 	};
 	u32 cwnd = 16, bad = 0, i;
 	u64 credit = 0;
@@ -53,7 +55,8 @@ static void test_losses(void)
 	for (i = 0; i < ARRAY_SIZE(from); i++) {
 		for (n = 0, cwnd = from[i]; 2 * cwnd > from[i]; n++)
 			cwnd = gaimd_reduce(cwnd, 0, 875);
-		ok(n == (from[i] == 100 ? 5 : 4), "from %u: half at the loss number %u", from[i], n);
+		ok(n == (from[i] == 100 ? 5 : 4), "from %u: half at the loss number %u",
+		   from[i], n);
 	}
 }
 

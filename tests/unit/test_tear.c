@@ -439,7 +439,8 @@ static void test_bounds(void)
 	for (i = 0; i < n; i++) {
 		u32 before = h.own.cwnd, most_before = h.own.most;
 
-		h.seq += unit_unit(&seed) < 0.1 ? unit_upto(&seed, 1ULL << unit_upto(&seed, 40)) : 0;
+		if (unit_unit(&seed) < 0.1)
+			h.seq += unit_upto(&seed, 1ULL << unit_upto(&seed, 40));
 		hand_next(&h, unit_unit(&seed) < 0.01 ? unit_upto(&seed, SEC * 100) : h.gap);
 		hand_arrives(&h, unit_unit(&seed) < 0.01);
 		bad += h.own.cwnd > max(before, most_before) ||
@@ -594,7 +595,8 @@ static void flow(double p)
 	set(&h, 4, 4, 4);
 	h.rx.history.n = 2;	/* a loss event has been */
 	h.rx.history.i[1].length = 10 << 8;
-	window[0] = window[1] = 4;
+	window[0] = 4;
+	window[1] = 4;
 	for (due = r = 0; r < rounds; r++) {
 		for (here = 0; due < r + 1; due += 1 / window[0], here++) {
 			hand_next(&h, SEC + (u64)(due * RTT) - h.now);
@@ -608,7 +610,8 @@ static void flow(double p)
 		if (r >= 100)
 			figures_add(&got, here);
 	}
-	window[0] = window[1] = 4;
+	window[0] = 4;
+	window[1] = 4;
 	for (due = r = 0; r < rounds; r++) {
 		for (here = 0; due < r + 1; due += 1 / window[0], here++) {
 			bool lost = unit_unit(&seed) < p;

@@ -66,7 +66,8 @@ static bool in_bursts;		/* losses are */
 static double later;		/* how many from the end of the warm-up on; 0: as before */
 static u32 warm = WARM;		/* what is sent from then on counts, s */
 
-static u32 every = 4;		/* loss rates and sizes of the lists; with LONG in the environment all */
+/* Of the lists of loss rates and sizes; with LONG in the environment all. */
+static u32 every = 4;
 
 /* Reports with which the sender does not have all intervals that count. */
 static u32 incomplete;

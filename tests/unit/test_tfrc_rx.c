@@ -970,7 +970,8 @@ static void test_pause(void)
 
 			if (all_methods[i]->init)
 				all_methods[i]->init(own, seed);
-			tfrc_rx_init(&rx, all_methods[i], &all_methods[i]->defaults, SEQ(0), 100000);
+			tfrc_rx_init(&rx, all_methods[i], &all_methods[i]->defaults, SEQ(0),
+				     100000);
 			for (part = 0; part < 2; part++) {
 				events[part] = rx.events;
 				for (k = 0; k < 6000; k++, seq++) {
@@ -991,7 +992,7 @@ static void test_pause(void)
 				now += pauses[j] * SEC;
 				begin = now - (wc + 5) * 25 * MSEC;
 			}
-			/* a first interval differs from later ones, and random sampling from itself */
+			/* a first interval is unlike later ones; random sampling unlike itself */
 			bad += events[0] < 10 || events[1] * 1.5 < events[0] ||
 			       events[1] > events[0] * 1.5;
 		}

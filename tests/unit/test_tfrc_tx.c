@@ -1327,7 +1327,7 @@ static void test_pinv(bool told_once)
 			brief += rx.history.i[1].drops > 1;
 		}
 	}
-	note("TFRC-SP: %llu feedback packets, %llu with many losses, %llu with intervals missing, %llu times 1/p too low",
+	note("TFRC-SP: %llu feedbacks, %llu of many losses, %llu lack intervals, %llu times 1/p is low",
 	     checks, brief, gaps, below);
 	ok(!bad && brief, "TFRC-SP: the sender's mean interval%s",
 	   told_once ? ", if intervals are told once" : "");

@@ -393,7 +393,7 @@ static void test_delays(void)
 			bad += !delays_add(&d, all[i]);
 		}
 		for (int i = 0; i < 2 * DELAY_PARTS; i++)
-			parts += d.bin[i % 2][i / 2] != NULL;
+			parts += !!d.bin[i % 2][i / 2];
 		most = parts > most ? parts : most;
 		qsort(all, (size_t)n, sizeof(*all), by_value);
 		for (size_t i = 0; i < sizeof(q) / sizeof(*q); i++) {
