@@ -62,13 +62,13 @@ def cells(columns, row):
     return [cell(digits, row[name]) for name, digits, _ in columns]
 
 
-def text_table(columns, rows):
-    """The first two columns are text."""
+def text_table(columns, rows, words=2):
+    """The first columns are words."""
     lines = [[name for name, _, _ in columns]] + [cells(columns, row) for row in rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     lines = [
         "  ".join(
-            c.ljust(w) if i < 2 else c.rjust(w)
+            c.ljust(w) if i < words else c.rjust(w)
             for i, (c, w) in enumerate(zip(line, widths, strict=True))
         ).rstrip()
         for line in lines

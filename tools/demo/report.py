@@ -310,25 +310,50 @@ seed gives the same packets at the same times. {html.escape("; ".join(runs[0].ve
 """
 
 
-def for_readme(rows):
-    """Without the paper's loop: what that does here is in Documentation/sch_abe.rst."""
-    return [row for row in rows if row.get("scheme") != SCHEMES["abe-paper"][0]]
+SHORT = [c for c in COLUMNS if c[0] in ("scheme", "99 % ms", "loss %", "TCP Mb/s")]
 
 
-def into_readme(path, out):
-    """The two tables as README.md has them, between a comment with their name and the next text."""
-    with open(path, encoding="utf-8") as f:
-        text = f.read()
-    for name, columns in (("table", COLUMNS), ("calls", losses.COLUMNS)):
+def shown(out):
+    """The tables that pages have: (page, name, columns, rows, columns of words).
+
+    Without the paper's loop: what that does here is in Documentation/sch_abe.rst.
+    """
+
+    def rows_of(name):
         with open(os.path.join(out, f"{name}.json"), encoding="ascii") as f:
-            table = text_table(columns, for_readme(json.load(f)))
-        table = "".join(f"    {line}\n" for line in table.splitlines())
-        found = re.search(rf"<!-- make demo: {name} -->\n\n((?:    .*\n)+)", text)
-        if not found:
-            raise RuntimeError(f"{path}: no table after <!-- make demo: {name} -->")
-        text = text[: found.start(1)] + table + text[found.end(1) :]
-    with open(path, "w", encoding="utf-8") as f:
-        f.write(text)
+            return [row for row in json.load(f) if row.get("scheme") != SCHEMES["abe-paper"][0]]
+
+    table = rows_of("table")
+    plain = [row for row in table if row["voice"] == "plain"]
+    return (
+        ("README.md", "short", SHORT, plain, 1),
+        ("Documentation/figures.rst", "table", COLUMNS, table, 2),
+        ("Documentation/figures.rst", "calls", losses.COLUMNS, rows_of("calls"), 2),
+    )
+
+
+def table_in(text, name):
+    """The lines of a page's table, which follows a comment with its name, as a match."""
+    found = re.search(rf"make demo: {name}\b.*\n(?:(?:::)?\n)+((?:    .*\n)+)", text)
+    if not found:
+        raise RuntimeError(f"no table after a comment: make demo: {name}")
+    return found
+
+
+def into_pages(top, out):
+    for page, name, columns, rows, words in shown(out):
+        path = os.path.join(top, page)
+        with open(path, encoding="utf-8") as f:
+            text = f.read()
+        table = text_table(columns, rows, words)
+        found = table_in(text, name)
+        text = (
+            text[: found.start(1)]
+            + "".join(f"    {line}\n" for line in table.splitlines())
+            + text[found.end(1) :]
+        )
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
 
 
 def make(queues, paths, out):
