@@ -43,7 +43,7 @@ static int dccp_socket(int family)
 
 	fd = socket(family, SOCK_DCCP, IPPROTO_DCCP);
 	if (fd < 0)
-		die("no DCCP (modprobe dccp_ipv4)");	/* a real program: UDP from here on */
+		return -1;	/* no DCCP: a real program would go on with UDP */
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	setsockopt(fd, SOL_DCCP, DCCP_SOCKOPT_SERVICE, &service, sizeof(service));
 	if (setsockopt(fd, SOL_DCCP, DCCP_SOCKOPT_CCID, lists[0], 3) &&
@@ -51,8 +51,8 @@ static int dccp_socket(int family)
 		die("no CCID");
 	if (family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_TCLASS, &tos, sizeof(tos));
-	else
-		setsockopt(fd, IPPROTO_IP, IP_TOS, &tos, sizeof(tos));
+	/* An IPv6 socket may have a peer with an IPv4 address. */
+	setsockopt(fd, IPPROTO_IP, IP_TOS, &tos, sizeof(tos));
 	return fd;
 }
 
@@ -88,6 +88,8 @@ static void call(const char *host, const char *port, double seconds)
 	}
 	for (to = found; to; to = to->ai_next) {
 		fd = dccp_socket(to->ai_family);
+		if (fd < 0)
+			continue;
 		if (!connect(fd, to->ai_addr, to->ai_addrlen))
 			break;
 		err = errno;
@@ -132,6 +134,8 @@ static void answer(const char *port)
 	unsigned char frame[2048];
 	int fd = dccp_socket(AF_INET6), peer;
 
+	if (fd < 0)
+		die("no DCCP (modprobe dccp_ipv6)");
 	if (bind(fd, (struct sockaddr *)&any, sizeof(any)) || listen(fd, 5))
 		die("listen");
 	while ((peer = accept(fd, NULL, NULL)) >= 0) {

@@ -9,6 +9,7 @@ congestion control has room for.
 call.c does the same, and each can talk to the other.
 """
 
+import ctypes
 import socket
 import struct
 import sys
@@ -22,15 +23,15 @@ FRAME = 0.02  # s
 MODES = (160, 80, 40, 20)  # the codec's: bytes of a frame, as of 64, 32, 16 and 8 kb/s
 # struct tfrc_tx_info_ext of linux/dccp_tfrc.h
 INFO = struct.Struct("=QQIIIIIIQIIIIIIBBBBIIIII")
-INFO_PACKET, INFO_INTERVAL, INFO_FEEDBACK = 9, 10, 21
+INFO_PACKET, INFO_FEEDBACK = 9, 21
+INTERVAL_AT = 52  # bytes before `interval`
+
+libc = ctypes.CDLL(None)
 
 
 def dccp_socket(family):
-    """A socket with the best list of CCIDs that this kernel knows."""
-    try:
-        s = socket.socket(family, SOCK_DCCP, IPPROTO_DCCP)
-    except OSError as error:  # a real program: UDP from here on
-        sys.exit(f"call.py: no DCCP (modprobe dccp_ipv4): {error}")
+    """A socket with the best list of CCIDs that this kernel knows; OSError if it has no DCCP."""
+    s = socket.socket(family, SOCK_DCCP, IPPROTO_DCCP)
     s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     s.setsockopt(SOL_DCCP, SERVICE, b"RTPA")  # RTP audio (RFC 5762)
     try:
@@ -39,35 +40,41 @@ def dccp_socket(family):
         s.setsockopt(SOL_DCCP, CCID, bytes([3, 2]))
     if family == socket.AF_INET6:
         s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_TCLASS, EF)
-    else:
-        s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, EF)
+    # An IPv6 socket may have a peer with an IPv4 address.
+    s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, EF)
     return s
 
 
 def choose(s):
     """The largest mode that fits into what may be sent each 20 ms.
 
-    Python's getsockopt() cannot put a time between packets into the buffer, so the kernel
-    takes the mean of those that were sent, which is that of the frames.
+    The kernel reads the time between frames from the buffer, which socket.getsockopt() would
+    hand to it as it is: so this is libc's.
     """
-    try:
-        info = INFO.unpack(s.getsockopt(SOL_DCCP, TX_INFO, INFO.size))
-    except (OSError, struct.error):  # CCID 2 has no rate, and CCID 3 no such field
+    buffer = ctypes.create_string_buffer(INFO.size)
+    struct.pack_into("=I", buffer, INTERVAL_AT, round(FRAME * 1e6))
+    size = ctypes.c_uint32(INFO.size)
+    failed = libc.getsockopt(s.fileno(), SOL_DCCP, TX_INFO, buffer, ctypes.byref(size))
+    if failed or size.value < INFO.size:  # CCID 2 has no rate, and CCID 3 no such field
         return MODES[0]
+    info = INFO.unpack(buffer)
     if not info[INFO_FEEDBACK]:
         return MODES[0]
     return next((m for m in MODES if m <= info[INFO_PACKET]), MODES[-1])
 
 
 def call(host, port, seconds):
+    failed = None
     for family, _, _, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
-        s = dccp_socket(family)
+        s = None
         try:
+            s = dccp_socket(family)
             s.connect(address)
             break
-        except OSError as error:
-            s.close()
+        except OSError as error:  # without DCCP a real program would go on with UDP
             failed = error
+            if s:
+                s.close()
     else:
         sys.exit(f"call.py: {host}: {failed}")
     ccid = s.getsockopt(SOL_DCCP, TX_CCID)

@@ -164,7 +164,7 @@ def get_parameters(given):
         elif name == "green_dscp":
             attributes[key] = sum(1 << dscp for dscp in set(what))
         elif name == "green_mark":
-            mark, _, mask = what.partition("/")
+            mark, _, mask = ("0/0" if what == "none" else what).partition("/")
             attributes["green_mark"] = int(mark, 0)
             attributes["green_mask"] = int(mask, 0) if mask else 0xFFFFFFFF
         elif key in OPTIONS:
@@ -197,7 +197,7 @@ def _options(found):
             out[name] = [n for n in range(64) if value >> n & 1]
         elif name == "green_mark":
             mask = found.get_attr("TCA_ABE_GREEN_MASK")
-            out[name] = f"{value:#x}/{mask:#x}" if mask else None
+            out[name] = f"{value:#x}/{mask:#x}" if mask else "none"
         elif isinstance(scale, tuple):
             out[name] = scale[value]
         elif not value and name in ("weight", "protect"):
