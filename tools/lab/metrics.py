@@ -507,10 +507,12 @@ def cov_lf(data, flows, window, start=None, until=None, link=None):
     return float(sums.std() / sums.mean()) if sums.any() else None
 
 
-def fairness(data, flows, start=None, until=None, link=None):
-    """Fairness index of [TRANS00] 3.1.1, (sum x)^2 / (K sum x^2) over K flows in a bin (`bins`); the mean over bins in which
-    something was sent."""
-    rows, _ = data.binned(flows, "bytes", start, until, link)
+def fairness(data, flows, start=None, until=None, link=None, window=None):
+    """Fairness index of [TRANS00] 3.1.1, (sum x)^2 / (K sum x^2) over K flows in a bin (`bins`), or in a `window` of several;
+    the mean over those in which something was sent."""
+    rows, width = data.binned(flows, "bytes", start, until, link)
+    n = round(seconds(window) / width) if window else 1
+    rows = rows[:, : rows.shape[1] // n * n].reshape(len(rows), -1, n).sum(axis=2)
     rows = rows[:, rows.any(axis=0)]
     if not rows.size:
         return None
@@ -557,15 +559,16 @@ def settle(data, flows, at, until=None, alpha=0.05, link=None):
     return int(far[-1]) + 1 if len(far) else 0
 
 
-def refill(data, path, at, link=None):
-    """Seconds after `at` until a value of tc's JSON, a queue's length say, which has fallen, is at half its mean of before again."""
+def refill(data, path, at, link=None, share=0.5):
+    """Seconds after `at` until a value of tc's JSON, a queue's length say, which has fallen, is at half its mean of before
+    again, or at another `share` of it."""
     at = seconds(at)
     values = [(s["time"], pick(s["qdisc"], path)) for s in data.link(link)[:-1]]
-    half = mean([v for t, v in values if data.run["warmup"] <= t < at])
-    if not half:
+    level = share * mean([v for t, v in values if data.run["warmup"] <= t < at])
+    if not level:
         return None
-    after = itertools.dropwhile(lambda s: s[1] >= half / 2, [v for v in values if v[0] >= at])
-    return next((t - at for t, v in after if v >= half / 2), None)
+    after = itertools.dropwhile(lambda s: s[1] >= level, [v for v in values if v[0] >= at])
+    return next((t - at for t, v in after if v >= level), None)
 
 
 METRICS = {
