@@ -38,8 +38,7 @@ static noreturn void ccid_refused(int fd, const struct options *o)
 		}
 	}
 	if (err == EPERM)
-		die("CCIDs 248 to 254 are experimental, and not for every user here: see "
-		    "dccp_tfrc's parameter \"experimental\"");
+		die("CCIDs 248 to 254 are experimental, and not for every user here: see dccp_tfrc's parameter \"experimental\"");
 	errno = err;
 	die_errno("the kernel refuses the list of CCIDs");
 }

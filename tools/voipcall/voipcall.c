@@ -72,7 +72,8 @@ static const struct option long_options[] = {
 	FLAG("blue", OPT_BLUE), ARG("dscp", OPT_DSCP), ARG("playout", OPT_PLAYOUT),
 	ARG("interval", OPT_INTERVAL), ARG("timeout", OPT_TIMEOUT), FLAG("json", OPT_JSON),
 	FLAG("once", OPT_ONCE), ARG("sdp", OPT_SDP), ARG("codec", OPT_CODEC),
-	ARG("ptime", OPT_PTIME), ARG("time", OPT_TIME), ARG("silence", OPT_SILENCE), ARG("seed", OPT_SEED),
+	ARG("ptime", OPT_PTIME), ARG("time", OPT_TIME), ARG("silence", OPT_SILENCE),
+	ARG("seed", OPT_SEED),
 	FLAG("one-way", OPT_ONE_WAY), FLAG("duplex", OPT_DUPLEX), FLAG("ecn", OPT_ECN), { 0 }
 };
 

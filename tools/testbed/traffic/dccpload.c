@@ -340,23 +340,23 @@ static void report(void)
 		len = sizeof(rx);
 		getsockopt(f->rx, SOL_DCCP, DCCP_SOCKOPT_CCID_RX_INFO, &rx, &len);
 		fprintf(out, "%s{\"offered\": %llu, \"sent\": %llu, \"refused\": %llu, ",
-		       i ? ",\n" : "", f->offered, f->sent, f->refused);
+			i ? ",\n" : "", f->offered, f->sent, f->refused);
 		fprintf(out, "\"out\": %llu, \"out_bytes\": %llu, ",
-		       f->out, f->out_bytes);
+			f->out, f->out_bytes);
 		fprintf(out, "\"all\": %llu, \"packets\": %llu, \"bytes\": %llu, ",
-		       f->all, f->packets, f->bytes);
+			f->all, f->packets, f->bytes);
 		fprintf(out, "\"gaps\": %llu, \"off\": %llu, \"x\": %g, \"rtt\": %u, ",
-		       f->n_gap, f->off, tx.x / 64.0, tx.rtt);
+			f->n_gap, f->off, tx.x / 64.0, tx.rtt);
 		fprintf(out, "\"p\": %u, \"x_calc\": %u, \"rx_packets\": %llu, ",
-		       tx.p, tx.x_calc, rx.packets);
+			tx.p, tx.x_calc, rx.packets);
 		fprintf(out, "\"rx_lost\": %llu, \"rx_events\": %llu, \"rx_marked\": %llu, ",
-		       rx.lost, rx.events, rx.marked);
+			rx.lost, rx.events, rx.marked);
 		fprintf(out, "\"mean_interval\": %g, \"rx_rtt\": %u, ",
-		       rx.mean_interval / 256.0, rx.rtt);
+			rx.mean_interval / 256.0, rx.rtt);
 		fprintf(out, "\"rate_cov\": %g, \"intervals\": %g, \"interval_mean\": %g, \"interval_cov\": %g}",
-		       values_cov(&f->rate), f->intervals.n,
-		       f->intervals.n ? f->intervals.sum / f->intervals.n : 0,
-		       values_cov(&f->intervals));
+			values_cov(&f->rate), f->intervals.n,
+			f->intervals.n ? f->intervals.sum / f->intervals.n : 0,
+			values_cov(&f->intervals));
 	}
 	fprintf(out, "]}\n");
 	if (fflush(out) || ferror(out))
