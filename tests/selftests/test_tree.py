@@ -603,7 +603,8 @@ def test_sqm(t):
         def poll(wrong=wrong):
             wrong += unbalanced("out", "r") + unbalanced("ifb4out", "r")
 
-        with Load(seconds=4, poll=poll, every=0.2) as load:
+        # protect knows no flow in the first seconds: calls that begin with TCP lose 12 % of 4 s
+        with Load(seconds=9, warmup=6, poll=poll, every=0.2) as load:
             load.udp(pps=50, size=172, dscp=46, id=1)
             load.udp(pps=50, size=172, dscp=45, id=2)
             load.tcp(flows=2, id=3)
@@ -634,11 +635,13 @@ def test_sqm(t):
         t.ok(
             len(green) == 2 and max(green) <= 10.5 + 5.3 + 5.3,
             f"{name}: green is quick",
-            (green, [f["loss"] for f in load.report["udp"]]),
+            green,
         )
+        lost = [f["loss"] for f in load.report["udp"]]
+        t.ok(max(lost) <= 0.02, f"{name}: calls lose 2 % at most", lost)
         if script == "simple.qos":
             t.ok(
-                sent["110:"] >= 190 and sent["120:"] > 300 and not sent["130:"],
+                sent["110:"] >= 440 and sent["120:"] > 300 and not sent["130:"],
                 f"{name}: EF has a class of its own",
                 sent,
             )

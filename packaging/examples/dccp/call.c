@@ -162,11 +162,14 @@ static void answer(const char *port)
 
 int main(int argc, char **argv)
 {
-	if (argc == 3 && !strcmp(argv[1], "listen"))
-		answer(argv[2]);
-	else if (argc == 3 || argc == 4)
-		call(argv[1], argv[2], argc == 4 ? atof(argv[3]) : 10);
-	else
+	double seconds = argc == 4 ? atof(argv[3]) : 10;
+
+	if (argc < 3 || argc > 4 || atoi(argv[2]) <= 0 || atoi(argv[2]) > 65535 || seconds <= 0) {
 		fprintf(stderr, "usage: call listen PORT | call HOST PORT [SECONDS]\n");
-	return argc < 3 || argc > 4;
+		return 2;
+	}
+	if (!strcmp(argv[1], "listen"))
+		answer(argv[2]);
+	call(argv[1], argv[2], seconds);
+	return 0;
 }

@@ -111,12 +111,15 @@ def answer(port):
 
 
 def main():
-    if len(sys.argv) == 3 and sys.argv[1] == "listen":
-        answer(int(sys.argv[2]))
-    elif len(sys.argv) in (3, 4):
-        call(sys.argv[1], int(sys.argv[2]), float((*sys.argv, 10)[3]))
-    else:
+    try:
+        host, port, *rest = sys.argv[1:]
+        port, (seconds,) = int(port), [float(word) for word in rest] or [10]
+    except ValueError:
         sys.exit(__doc__)
+    if host == "listen":
+        answer(port)
+    else:
+        call(host, port, seconds)
 
 
 if __name__ == "__main__":
